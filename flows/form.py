@@ -31,6 +31,7 @@ class Form(params.Params):
         except SetupError:  # an installed package without a laboratory: the defaults of the package
             defaults = {}
         comments = param_comments.read(file)
+        _number(schema, handler, set())
         for key, field in handler.resolve_ref_schema(schema)["properties"].items():
             _fill(field, key, comments, defaults)
             if "$ref" in field:
@@ -61,6 +62,22 @@ def subject(flow_parameters: dict[str, Any]) -> str:
     except (SetupError, ValidationError):
         return ""
     return f"{Path(found.problem).stem} in {found.language} on {found.target}"
+
+
+def _number(schema: JsonSchemaValue, handler: GetJsonSchemaHandler, done: set[str]) -> None:
+    """Give every field, at every level, its place in the order of declaration: PostgreSQL sorts the keys of JSON.
+
+    `done`: references that were followed.
+    """
+    reference = schema.get("$ref", "")
+    if reference and reference not in done:
+        done.add(reference)
+        _number(handler.resolve_ref_schema({"$ref": reference}), handler, done)
+    for place, field in enumerate(schema.get("properties", {}).values()):
+        field["position"] = place
+        _number(field, handler, done)
+    for part in (*schema.get("anyOf", ()), *filter(None, [schema.get("items")])):
+        _number(part, handler, done)
 
 
 def _fill(field: dict[str, Any], key: str, comments: dict[str, str], defaults: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
-from flows import events, watching, work_pool
+from flows import events, server, watching, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
 from kernel_scientist.campaign import champions, outlook, single, stopping
@@ -25,14 +25,16 @@ from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.steps import decided
+from kernel_scientist.campaign.steps import progress as say
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records import factors
+from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.records.params import load
-from kernel_scientist.report import summaries
+from kernel_scientist.records.params import Params, load
+from kernel_scientist.report import champion, summaries
 from tasks.chain import Chain
 
 SEED_REMAINS = "the best seed remains champion, as no experiment beat it"
@@ -63,11 +65,26 @@ def optimize(
     """
     settings = load(params_file, params.overrides(overrides))
     outlook.require(settings, resume)
+    try:
+        return _run(settings, resume)
+    except StoppedError:
+        if server.is_worker_s():
+            server.end_by_signal()
+        raise
+
+
+def _run(settings: Params, resume: bool | str) -> dict[str, Any]:
+    """Run one campaign; return its summary. Raises StoppedError once a signal asked for the end."""
+    say.warning("preparing worker processes and the controls of %s, usually 10 s", settings.problem)
     with evaluation_context(settings, Chain(), work_pool.connect) as context, ExitStack() as keeping:
+        say.warning("opening the MLflow store, usually 5 s; a new one takes 20 s")
         campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
         keeping.enter_context(watching.kept(campaign))
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
+        if not len(campaign.population):
+            count = len(campaign.beginning)
+            say.warning("compiling, checking and timing the first %d kernel(s), usually a minute", count)
         try:
             with ExitStack() as turn:
                 with stopping.stoppable(context.evaluator.close) as check_stop:
@@ -85,6 +102,7 @@ def optimize(
                 return _concluded(campaign, progress, *confirmed, turn)
         except (StoppedError, KeyboardInterrupt, TerminationSignal):
             campaign.finish("KILLED")
+            get_run_logger().info("stopped; recorded kernels are kept, a run with resume=%s goes on", campaign.name)
             raise
 
 
@@ -125,17 +143,21 @@ def _concluded(
         return summary
     context, language = campaign.context, best.kernel.language
     replaces, reason = champions.verdict(standing, best, confirmation)
+    model = f"{context.problem.slug}-{language}-{context.target.name}"
     registered = confirmation.confirmed and context.params.tracking.register_champion
-    refusal = ""
+    answer = Approval()
     if (replaces or registered) and context.params.validate_.approval:
-        refusal = _refusal(campaign, _question(summary, best.kernel, reason), turn)
-    if refusal:
-        replaces, registered, reason = False, False, f"not promoted: {refusal}"
-    campaign.insist(partial(summaries.export_champion, campaign, confirmation, replaces, reason, summary))
+        version = ""
+        if registered:
+            version = f"version {campaign.insist(partial(campaign.store.next_version, model))} of {model}"
+        answer = _answer(campaign, question(summary, best.kernel, reason, replaces, version), turn)
+    if answer.refusal:
+        replaces, registered, reason = False, False, f"not promoted: {answer.refusal}"
+    export = partial(champion.export, campaign, confirmation, replaces, reason, summary, answer)
+    campaign.insist(export)
     if registered:
-        model = f"{context.problem.slug}-{language}-{context.target.name}"
-        how = f"Confirmed: {confirmation.reason}."
-        campaign.insist(partial(campaign.store.register, campaign.run, best.kernel, model, replaces, how))
+        facts = champion.model_facts(summary, confirmation, answer)
+        campaign.insist(partial(campaign.store.register, campaign.run, best.kernel, model, replaces, facts))
     progress.publish(confirmation)
     _finish(campaign, summary)
     if replaces:
@@ -150,28 +172,35 @@ def _finish(campaign: Campaign, summary: dict[str, Any]) -> None:
     campaign.finish()
 
 
-def _refusal(campaign: Campaign, question: str, turn: ExitStack) -> str:
-    """Return why a person refuses a promotion; empty if it is approved. Other campaigns do not wait for the answer."""
+def _answer(campaign: Campaign, asked: str, turn: ExitStack) -> Approval:
+    """Return a person's decision about a champion. Other campaigns do not wait for the answer."""
     context = campaign.context
     standing = champions.source(context)
     turn.close()
-    refusal = context.steps.approve(context, question)
+    answer = context.steps.approve(context, asked)
     turn.enter_context(champions.turn(context))
-    if not refusal and champions.source(context) != standing:
-        return "another champion was promoted while this one waited for approval"
-    return refusal
+    if not answer.refusal and champions.source(context) != standing:
+        overtaken = "another champion was promoted while this one waited for approval"
+        return answer.model_copy(update={"refusal": overtaken})
+    return answer
 
 
-def _question(summary: dict[str, Any], kernel: Kernel, reason: str) -> str:
-    """Return what a person reads who is to approve a champion's promotion."""
+def question(summary: dict[str, Any], kernel: Kernel, reason: str, promoted: bool, version: str) -> str:
+    """Return what a person reads who is to approve what becomes of a champion.
+
+    `promoted`, `reason`: whether it would become the standing one, and why. `version`: of which model it would become
+    which version; empty if it would not be registered.
+    """
+    name = f"{kernel.name} of {summary['campaign']} ({kernel.title})"
+    if promoted:
+        ask, standing = f"Promote {name}{f' and register it as {version}' if version else ''}?", reason
+    else:
+        ask, standing = f"Register {name} as {version}? (not promoted: {reason})", "stays"
     measured = factors.factor(summary["speedup"], summary["interval"])
     speed = f"{measured} the reference's speed" if measured else "not measured"
     return (
-        f"Promote {kernel.name} of {summary['campaign']} "
-        f"({kernel.title})?\n\n"
-        f"- {summary['problem']} in {kernel.language} on {summary['target']}: {speed}\n"
-        f"- {'confirmed' if summary['confirmed'] else 'not confirmed'}: {summary['why']}\n"
-        f"- the standing champion: {reason}\n- MLflow run {summary['mlflow']['run']}"
+        f"{ask}\n\n- {summary['problem']} in {kernel.language} on {summary['target']}: {speed}\n"
+        f"- {summaries.told(summary)}\n- the standing champion: {standing}\n- MLflow run {summary['mlflow']['run']}"
     )
 
 
@@ -186,7 +215,9 @@ def _final(campaign: Campaign) -> None:
     against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
     timing = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
     measure = partial(single.when_quiet, campaign.context, timing)
-    title = f"final: time {', '.join(trial.kernel.name for trial in finalists)} beside each other"
+    names = ", ".join(trial.kernel.name for trial in finalists)
+    say.warning("final: timing %s and the reference beside each other, usually a minute or two", names)
+    title = f"final: time {names} beside each other"
     timed = partial(campaign.context.steps.time, campaign.context, incumbent.kernel, measure, title)
     evaluation: Evaluation = decided(timed)()
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation)

@@ -16,6 +16,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from flows import server
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.population.entry import score
 from kernel_scientist.records.evaluation import Confirmation, Trial
@@ -33,12 +34,16 @@ TITLE = 44
 
 
 class Progress:
-    """Shows a campaign's state. Without a terminal it prints one line per kernel; called with --quiet, nothing."""
+    """Shows a campaign's state. Without a terminal it prints one line per kernel; called with --quiet, nothing.
+
+    A run of a deployment prints nothing: its log is in its worker's output.
+    """
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
         self.console = Console(stderr=True)
-        self.quiet = not logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.WARNING)
+        is_shown = logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.WARNING)
+        self.quiet = server.is_worker_s() or not is_shown
         self.steps: dict[str, str] = {}
         self._published = 0.0
         self._publisher = ThreadPoolExecutor(1, "publish")

@@ -1,6 +1,7 @@
 """The Prefect server of a flow: the configured one, or one that runs for the duration of the flow."""
 
 import importlib
+import logging
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from kernel_scientist.report import ui
 
 DRAIN_S, STOPPED_S = 10.0, 1.0
 """How long the last logs and events of a flow may take to be sent: at its end, and after Ctrl-C."""
+progress = logging.getLogger("kernel_scientist.progress")
 SERVICES = "PREFECT_SERVER_SERVICES_"
 CHEAP = {
     f"{SERVICES}TASK_RUN_RECORDER_BATCH_SIZE": "100",
@@ -47,6 +49,7 @@ def serving(imports: Sequence[str] = ()) -> Generator[None]:
     options = ["--port", str(port), "--log-level", "error", "--lifespan", "on"]
     command = [sys.executable, "-m", "kernel_scientist.sandbox.lifetime", sys.executable, "-m", *server, *options]
     settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1", **CHEAP}
+    progress.warning("starting a Prefect server for this run, usually 20 s")
     with ExitStack() as stack:
         with ui.migrating():
             process = stack.enter_context(ui.process("Prefect", command, {**os.environ, **settings}))
@@ -66,6 +69,26 @@ def serving(imports: Sequence[str] = ()) -> Generator[None]:
                 _drain(DRAIN_S)
                 raise
             _drain(DRAIN_S)
+
+
+def is_worker_s() -> bool:
+    """Whether the flow run of this process is a deployment's, so that a worker started it and shows its log."""
+    from prefect.context import FlowRunContext
+
+    context = FlowRunContext.get()
+    return bool(context and context.flow_run and context.flow_run.deployment_id)
+
+
+def end_by_signal() -> None:
+    """End a worker's process as SIGTERM does by default, once its work has stopped.
+
+    Its worker knows that as a cancellation; an exception would be logged as a crash, with a traceback.
+    """
+    _drain(DRAIN_S)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _drain(timeout_s: float) -> None:

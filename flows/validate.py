@@ -13,6 +13,7 @@ from flows.form import UNTOUCHED, Form, subject
 from kernel_scientist.campaign import champions, single
 from kernel_scientist.records import factors
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import NOT_CONFIRMED
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.report import summaries
@@ -65,10 +66,10 @@ def _again(champion: champions.Promoted, given: list[str], params_file: str | No
     drift, why = champion.drift(summary["environment"]), summary["why"]
     if drift:
         events.emit(events.DRIFT, **row, changes={key: {"was": was, "is": now} for key, (was, now) in drift.items()})
-    if not summary["confirmed"] and summary["verdict"] != Verdict.INFRASTRUCTURE:
+    if summary["status"] == NOT_CONFIRMED and summary["verdict"] != Verdict.INFRASTRUCTURE:
         events.emit(events.LOST, **row, why=why)
         get_run_logger().warning("champion of %(problem)s in %(language)s on %(target)s is not confirmed", row)
     found = summary["speedup"]
     speedup = factors.factor(found["ratio"], found["interval"]) if found else ""
     shown = "; ".join(f"{key}: {was} -> {now}" for key, (was, now) in drift.items())
-    return {**row, "confirmed": summary["confirmed"], "why": why, "speedup": speedup, "drift": shown}
+    return {**row, "confirmed": summary["status"] != NOT_CONFIRMED, "why": why, "speedup": speedup, "drift": shown}

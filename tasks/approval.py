@@ -6,6 +6,7 @@ deadline is set later than ours.
 
 import threading
 import time
+from datetime import UTC, datetime
 from typing import Any, cast
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from prefect.states import Paused, Running
 from pydantic import Field
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.kernel import digest
 from tasks import AWAY
@@ -31,24 +33,25 @@ LATER_S = 600
 class Decision(RunInput):
     """The form."""
 
-    approve: bool = Field(default=False, description="Promote or submit the kernel; off: refuse.")
+    approve: bool = Field(default=False, description="Do what the question says; off: refuse.")
+    name: str = Field(default="", description="Who decides; recorded with the decision.")
     comment: str = Field(default="", description="Recorded with the decision.")
 
 
-def ask(context: EvaluationContext, question: str) -> str:
-    """Return why a person refused, or that nobody answered in time; empty if it was approved, or no one is to be asked.
+def ask(context: EvaluationContext, question: str) -> Approval:
+    """Return a person's decision; a refusal if nobody answers in time, an approval if no one is to be asked.
 
     No device is locked meanwhile: only timings hold the lock.
     """
     settings = context.params.validate_
     if not settings.approval:
-        return ""
+        return Approval()
     answer = _answer(question, settings.approval_wait_s, context.evaluator.stopped)
     if answer is None:
-        return f"nobody answered in {settings.approval_wait_s:g} s"
-    if answer.approve:
-        return ""
-    return f"refused by a person: {answer.comment}" if answer.comment else "refused by a person"
+        return Approval(refusal=f"nobody answered in {settings.approval_wait_s:g} s")
+    by, comment = (" ".join(text.split())[:500] for text in (answer.name, answer.comment))
+    refusal = "" if answer.approve else f"refused by {by or 'a person'}{comment and f': {comment}'}"
+    return Approval(refusal=refusal, by=by, at=datetime.now(UTC).isoformat(" ", "seconds"), comment=comment)
 
 
 def _answer(question: str, wait_s: float, stopped: threading.Event) -> Decision | None:

@@ -21,6 +21,7 @@ from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.campaign.steps import Skip, Steps, machine_is_due
+from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Case, Kernel
@@ -140,7 +141,7 @@ class Chain(Steps):
             flow.run_results.clear()  # what Prefect keeps of results to find them among inputs
 
     @override
-    def approve(self, context: EvaluationContext, question: str) -> str:
+    def approve(self, context: EvaluationContext, question: str) -> Approval:
         return approval.ask(context, question)
 
 

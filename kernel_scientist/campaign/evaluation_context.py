@@ -221,8 +221,13 @@ def _compiler(language: Language, target: Target) -> str:
 
 def cache_key(context: EvaluationContext, kernel: Kernel, step: str) -> str:
     """Return the cache key of a step: problem, kernel, toolchain, device, evaluator's sources and settings."""
-    parts = (step, context.problem.digest, context.params.profile, kernel.digest, kernel.language, context.target.name)
-    machine = (gxx.processor(), _compiler(kernel.language, context.target), environment.evaluator_digest())
-    machine += (metadata.version("torch"), metadata.version("triton"), _device(context.target))
-    settings = (context.params.harness.model_dump_json(), str(environment.cache_folder()))
-    return f"{step}-{digest(chr(0).join((*parts, *machine, *settings)))}"
+    return f"{step}-{fingerprint(context.params, context.problem, context.target, kernel, step)}"
+
+
+def fingerprint(params: Params, problem: Problem, target: Target, kernel: Kernel, step: str) -> str:
+    """Return a digest of all that the result of a step on a kernel depends on."""
+    parts = (step, problem.digest, params.profile, kernel.digest, kernel.language, target.name)
+    machine = (gxx.processor(), _compiler(kernel.language, target), environment.evaluator_digest())
+    machine += (metadata.version("torch"), metadata.version("triton"), _device(target))
+    settings = (params.harness.model_dump_json(), str(environment.cache_folder()))
+    return digest(chr(0).join((*parts, *machine, *settings)))

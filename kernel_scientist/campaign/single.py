@@ -1,5 +1,6 @@
 """Evaluate or confirm one kernel file."""
 
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -8,7 +9,7 @@ from pathlib import Path
 from kernel_scientist.campaign import bars
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
-from kernel_scientist.campaign.steps import FUNCTIONS, Steps, decided
+from kernel_scientist.campaign.steps import FUNCTIONS, Measured, Steps, decided, progress
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.population.lineage import distinct_name
@@ -88,7 +89,7 @@ def confirm_beside_bars(
         shown = [bar.model_copy(update=failure if source else {}) for bar, source in beside]
         confirmation = confirm(context, kernel, others, baseline)
     shown += bars.predicted_references(context, confirmation.evaluation)
-    return confirmation.model_copy(update={"bars": tuple(shown)})
+    return confirmation.model_copy(update={"bars": tuple(shown), "baseline": baseline or ""})
 
 
 def confirm(
@@ -110,22 +111,37 @@ def confirm(
             return confirmation.of_failure(evaluation)
         if isinstance(context.evaluator, KernelbotEvaluator):
             board = context.evaluator.judge.board
-            if refusal := steps.approve(context, f"Submit {kernel.name} to the leaderboard {board} for ranking?"):
-                reason = f"not submitted for ranking: {refusal}"
+            answer = steps.approve(context, f"Submit {kernel.name} to the leaderboard {board} for ranking?")
+            if answer.refusal:
+                reason = f"not submitted for ranking: {answer}"
                 return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
             submit = partial(context.evaluator.confirm, kernel, evaluation, others, baseline)
-            return steps.time(context, kernel, submit, f"submit {kernel.name} for ranking")
+            done = steps.time(context, kernel, submit, f"submit {kernel.name} for ranking")
+            told = f"{done.reason}; submission {answer}" if answer.at else done.reason
+            return done.model_copy(update={"reason": told})
         if context.target.model is not None:
             return confirmation.unmeasured(context.evaluator.time(kernel, evaluation, ()), context.target.model.name)
         sources, settings = [TimedSource.of(kernel), *others], context.params.validate_
         measure = partial(confirmation.measure, context.evaluator, sources, settings.blocks)
-        titles = [f"confirm {kernel.name}, set {number}" for number in range(1, settings.processes + 1)]
         before = conditions.Load.now()
-        runs = [steps.time(context, kernel, measure, title) for title in titles]
+        rivals, count = ", ".join(other.name for other in others), settings.processes
+        told = "confirming %s beside %s, %d set(s) of fresh processes, usually one to three minutes"
+        progress.warning(told, kernel.name, rivals, count)
+        runs = [_set(context, kernel, measure, number) for number in range(1, count + 1)]
         happened = {"environment": {**evaluation.environment, **before.until_now()}}
     except InfrastructureError as error:
         return confirmation.of_failure(Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error)))
     return confirmation.conclude(context.evaluator, evaluation.model_copy(update=happened), runs, sources, baseline)
+
+
+def _set(context: EvaluationContext, kernel: Kernel, measure: Callable[[], Measured], number: int) -> Measured:
+    """Return what one set of fresh processes gives; say how long it took if another one follows."""
+    began, count = time.monotonic(), context.params.validate_.processes
+    run = context.steps.time(context, kernel, measure, f"confirm {kernel.name}, set {number}")
+    if number < count:
+        took_s = time.monotonic() - began
+        progress.warning("confirming %s: set %d of %d took %.0f s", kernel.name, number, count, took_s)
+    return run
 
 
 def when_quiet(context: EvaluationContext, measure: Callable[[], Evaluation]) -> Evaluation:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.evaluate.unchanged import unchanged
+from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
@@ -205,9 +206,10 @@ class Steps:
         """Write kernels to the store."""
         campaign.store_kernels(trials)
 
-    def approve(self, context: "EvaluationContext", question: str) -> str:
-        """Ask a person whether something may be done, if `validate.approval` is set; return why not, or nothing."""
-        return "nobody can be asked without a Prefect server" if context.params.validate_.approval else ""
+    def approve(self, context: "EvaluationContext", question: str) -> Approval:
+        """Ask a person whether something may be done, if `validate.approval` is set."""
+        is_asked = context.params.validate_.approval
+        return Approval(refusal="nobody can be asked without a Prefect server" if is_asked else "")
 
     def counted(self, context: "EvaluationContext", kernel: Kernel, timed: Evaluation) -> Evaluation:
         """Add hardware counters to the evaluation of a kernel that was timed on a GPU; return others unchanged."""

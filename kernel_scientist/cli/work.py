@@ -147,6 +147,12 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
 @PROBLEM
 @TARGET
 @text_option("--against", "FILE", "The kernel it must beat; default: the problem's last seed.")
+@click.option(
+    "--recorded",
+    is_flag=True,
+    help="Use the confirmation that `optimize` wrote beside FILE, if kernel, problem, evaluator, settings and machine "
+    "are the same.",
+)
 @VERBOSE
 @with_params
 @JSON
@@ -154,30 +160,43 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
 def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any) -> None:
     """Confirm a kernel in fresh processes, on new seeds and held-out cases; by default the standing champion.
 
-    Exit code: 0 it is confirmed, 1 it is not, 2 the call or the set-up is wrong, 3 it was compiled, not executed, or
-    the evaluator could not decide.
+    Exit code: 0 it is confirmed, or correct and there is nothing that it must be faster than, 1 it is not, 2 the call
+    or the set-up is wrong, 3 it was compiled, not executed, or the evaluator could not decide.
 
     Example: kernel-scientist validate champions/rmsnorm/cpp-cpu/kernel.py --problem rmsnorm
     """
     summary = _judge("validate", **arguments)
+    from kernel_scientist.records.evaluation import NOT_CONFIRMED
     from kernel_scientist.report import tables
 
     write_json(metrics, summary)
     show(summary, as_json, tables.validation(summary, verbose))
-    sys.exit(0 if summary["confirmed"] else EXIT_CODES.get(summary["verdict"], 1) or 1)
+    sys.exit(EXIT_CODES.get(summary["verdict"], 1) or 1 if summary["status"] == NOT_CONFIRMED else 0)
 
 
 def _judge(
-    what: str, call: Call, file: str | None, problem: str | None, target: str | None, against: str | None
+    what: str,
+    call: Call,
+    file: str | None,
+    problem: str | None,
+    target: str | None,
+    against: str | None,
+    recorded: bool = False,
 ) -> dict[str, Any]:
-    """Evaluate or validate a kernel file: in this process, or as a flow on the Prefect server that is configured."""
+    """Evaluate or validate a kernel file: in this process, or as a flow on the Prefect server that is configured.
+
+    `recorded`: a confirmation that is known already will do.
+    """
     with progress.shown():
         from kernel_scientist.campaign import champions, preflight, single
+        from kernel_scientist.campaign import recorded as known
 
         named = {name: value for name, value in (("problem", problem), ("target", target)) if value is not None}
         params = call.params(**named)
         file = file or str(champions.file(params))
         preflight.kernels(params, [Path(name) for name in (file, against) if name])
+        if recorded and not against and (found := known.confirmation(Path(file), params)):
+            return found
         overrides = (*call.overrides, *(f"{key}={json.dumps(value)}" for key, value in named.items()))
         if os.environ.get("PREFECT_API_URL"):
             return _flow(f"flows.{what}:{what}", Call(overrides, call.params_file), file=file, against=against)

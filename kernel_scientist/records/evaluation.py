@@ -9,6 +9,10 @@ from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.gpu import CodeObject, Counters, Launch, Prediction
 from kernel_scientist.records.kernel import Kernel, Verdict
 
+CONFIRMED, CORRECT, NOT_CONFIRMED = "confirmed", "correct", "not confirmed"
+"""What a confirmation comes to. `correct`: there was nothing to be faster than, as for a seed that no experiment
+beat."""
+
 
 class CompileReport(Record):
     """The compiler's log, and facts from the object code."""
@@ -256,7 +260,7 @@ class Confirmation(Record):
     """Result of a confirmation. `evaluation` holds the published figures, which are on the public cases."""
 
     confirmed: bool
-    """Whether the kernel is confirmed."""
+    """Whether the kernel passed: correct on every case, and faster than `baseline` if there is one."""
     reason: str
     """Why, in a sentence."""
     evaluation: Evaluation
@@ -267,6 +271,13 @@ class Confirmation(Record):
     """Comparisons on the held-out cases."""
     bars: tuple[Bar, ...] = ()
     """Others' kernels that the champion was to be timed beside, also those that failed."""
+    baseline: str = ""
+    """Name of the source that it had to be faster than; empty: it had only to be correct, such as a seed that stays."""
+
+    @property
+    def status(self) -> str:
+        """Return `confirmed`, `correct` if there was nothing to be faster than, or `not confirmed`."""
+        return NOT_CONFIRMED if not self.confirmed else CONFIRMED if self.baseline else CORRECT
 
 
 def geomean(values: list[float]) -> float:

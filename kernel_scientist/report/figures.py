@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from kernel_scientist.campaign.champions import STANDING
 from kernel_scientist.problems import published
-from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.evaluation import CONFIRMED, Trial
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.report import ranking
 from kernel_scientist.report.output import csv_text
-from kernel_scientist.report.summaries import rounded
+from kernel_scientist.report.summaries import rounded, status
 from kernel_scientist.tracking.access import RecordedCampaign
 
 
@@ -16,7 +17,8 @@ def of(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> dict
     """Return a campaign's figures. `validation`: the JSON of `validate` of the champion, if there is one.
 
     `speedup` and `held_out_speedup` are over the reference, `over_seed` over the best seed; measured and predicted
-    figures have different names. What is not known is left out. Times are in the plot: those of different runs are not
+    figures have different names. `confirmed` is 1 only for a kernel that was confirmed to be faster than the best seed,
+    so 0 for a seed that stays. What is not known is left out. Times are in the plot: those of different runs are not
     compared.
     """
     population, best = recorded.population, recorded.champion()
@@ -48,14 +50,14 @@ def _confirmed(validation: Mapping[str, Any]) -> dict[str, Any]:
     over = {s["against"]: s for s in validation["speedups"]}
     held_out = {s["against"]: s for s in validation["held_out"]["speedups"]}.get(REFERENCE, {})
     bars = {bar["kernel"] for bar in validation.get("bars", [])}
-    seeds = [s for name, s in over.items() if name != REFERENCE and name not in bars]
+    seeds = [s for name, s in over.items() if name not in (REFERENCE, STANDING) and name not in bars]
     reference = over.get(REFERENCE, {})
     fastest = min(seeds, key=lambda s: s["ratio"], default={})
     return {
         **_factor("speedup", reference),
         **_factor("held_out_speedup", held_out),
         **_factor("over_seed", fastest),
-        "confirmed": int(validation["confirmed"]),
+        "confirmed": int(status(validation) == CONFIRMED),
     }
 
 

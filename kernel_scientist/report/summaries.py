@@ -1,26 +1,32 @@
-"""The JSON of `evaluate`, `validate` and `optimize`, and the files of a champion.
+"""The JSON of `evaluate`, `validate` and `optimize`.
 
 Every ratio is the geometric mean over the cases of the quotient of the two times printed with it: times are rounded to
 six significant digits and the ratio is computed from the rounded times.
 """
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from kernel_scientist.campaign import champions
-from kernel_scientist.compile.source import leaderboard
 from kernel_scientist.population.entry import roofline_fraction
 from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.profile import metrics as figures
-from kernel_scientist.records.evaluation import Confirmation, Evaluation, PairedTime, Speedup, Timing, geomean
+from kernel_scientist.records.evaluation import (
+    CONFIRMED,
+    NOT_CONFIRMED,
+    Confirmation,
+    Evaluation,
+    PairedTime,
+    Speedup,
+    Timing,
+    geomean,
+)
 from kernel_scientist.records.gpu import Prediction
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.report import curves, ranking
-from kernel_scientist.report.output import write, write_json
 
 if TYPE_CHECKING:
     from kernel_scientist.campaign.campaign import Campaign
@@ -28,10 +34,10 @@ if TYPE_CHECKING:
 
 SUMMARY = "summary.json"
 """Artifact of a campaign's run: the JSON of `optimize`."""
+MACHINE = ("machine", "gpu", "cores", "threads", "compiler", "torch", "system")
+"""Fields of an evaluation's environment that name the machine, in the order in which they are shown."""
 DIGITS = 6
 """Significant digits of measured values."""
-CARD = ("problem", "campaign", "champion_reason", "confirmed", "why", "standing", "bars", "predicted")
-"""Fields of a champion's card that the JSON of `optimize` has as well."""
 
 
 def evaluation_summary(context: "EvaluationContext", evaluation: Evaluation, against: str) -> dict[str, Any]:
@@ -57,7 +63,8 @@ def validation_summary(context: "EvaluationContext", kernel: Kernel, confirmatio
     held_out = next((s.cases for s in confirmation.held_out_speedups if s.against == REFERENCE), {})
     return {
         **evaluation_summary(context, confirmation.evaluation, REFERENCE),
-        "confirmed": confirmation.confirmed,
+        "status": confirmation.status,
+        "confirmed": confirmation.status == CONFIRMED,
         "why": confirmation.reason,
         "kernel": kernel.name,
         "digest": kernel.digest,
@@ -85,7 +92,8 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "champion_reason": ranking.reason(campaign.population, campaign.final),
         "final": ranking.final_rows(campaign.population, campaign.final),
         "verdict": confirmation.evaluation.verdict.value if confirmation else unknown,
-        "confirmed": bool(confirmation and confirmation.confirmed),
+        "status": confirmation.status if confirmation else NOT_CONFIRMED,
+        "confirmed": bool(confirmation and confirmation.status == CONFIRMED),
         "why": confirmation.reason if confirmation else ranking.no_champion(campaign.population),
         "speedup": measured["ratio"],
         "interval": measured["interval"],
@@ -115,41 +123,21 @@ def recorded_summary(campaign: "Campaign") -> dict[str, Any] | None:
     return {**found, **moved, "stopped": f"{why}: no kernel was added, so this is the recorded result"}
 
 
-def export_champion(
-    campaign: "Campaign", confirmation: Confirmation, replaces: bool, reason: str, summary: dict[str, Any]
-) -> None:
-    """Write the champion's source and card, and log the confirmation to MLflow.
-
-    `replaces`, `reason`: whether it becomes the standing champion of its problem, language and target, and why.
-    """
-    best, context = campaign.champion(), campaign.context
-    assert best is not None
-    summary["standing"] = {"replaced": replaces, "reason": reason}
-    card = {
-        "kernel": best.kernel.name,
-        "digest": best.kernel.digest,
-        "language": best.kernel.language,
-        "target": context.target.name,
-        "run_on": context.target.name if context.params.target == "auto" else context.params.target,
-        **{key: summary[key] for key in CARD},
-        "environment": confirmation.evaluation.environment,
-        "date": time.strftime("%Y-%m-%d"),
-        "lineage": ranking.lineage(campaign.population, best.kernel),
-        "experiment": best.kernel.title,
-    }
-    folders = [champions.of_campaign(context.problem.name, campaign.name)]
-    folders += [champions.folder(context.problem.name, best.kernel.language, context.target.name)] if replaces else []
-    for folder in folders:
-        write(folder / champions.SOURCE, submission(best.kernel, context.problem))
-        write_json(folder / champions.CARD, card)
-    validation = validation_summary(context, best.kernel, confirmation)
-    campaign.store.log_confirmation(campaign.run, confirmation, validation, replaces, reason)
+def status(summary: Mapping[str, Any]) -> str:
+    """Return what the confirmation in the JSON of `validate` or `optimize` came to; earlier versions have no status."""
+    return summary.get("status") or (CONFIRMED if summary["confirmed"] else NOT_CONFIRMED)
 
 
-def submission(kernel: Kernel, problem: Problem) -> str:
-    """Return a kernel's source; a GPU kernel's begins with the header that the GPU MODE leaderboard needs."""
-    has_header = kernel.language == "cpp" or leaderboard(kernel.source)
-    return kernel.source if has_header else problem.leaderboard.header() + kernel.source
+def told(summary: Mapping[str, Any]) -> str:
+    """Return what a confirmation came to, and why, as in `confirmed: faster than k00002 on public cases`."""
+    came, why = status(summary), str(summary["why"])
+    return why if why.startswith(came) else f"{came}: {why}"
+
+
+def machine(environment: Mapping[str, str]) -> str:
+    """Return what names the machine of an evaluation."""
+    units = {name: f" {name}" for name in ("cores", "threads")}
+    return ", ".join(f"{environment[name]}{units.get(name, '')}" for name in MACHINE if name in environment)
 
 
 def case_rows(timings: Sequence[Timing], pairs: Mapping[str, PairedTime]) -> list[dict[str, Any]]:

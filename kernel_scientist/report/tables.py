@@ -16,7 +16,7 @@ from kernel_scientist.records.factors import busy, factor
 from kernel_scientist.records.kernel import COMPILED, REFERENCE, Verdict
 from kernel_scientist.report import conditions, ranking
 from kernel_scientist.report.output import Table, number, parts, text
-from kernel_scientist.report.summaries import beside, mean
+from kernel_scientist.report.summaries import beside, mean, told
 
 if TYPE_CHECKING:
     from kernel_scientist.tracking.access import RecordedCampaign
@@ -42,9 +42,10 @@ CONFIRMED = {"role": "", "kernel": "kernel", "us": "public, us", **BESIDE}
 BARS = {"kernel": "bar", "us": "public, us", "champion_us": "champion, us", **BESIDE}
 PREDICTED_BARS = {"kernel": "bar", "predicted_us": "predicted, us"}
 ROLES = ("reference", "seed", "standing champion", "bar")
-KERNELS = {"kernel": "kernel", "base": "base", "experiment": "experiment", "verdict": "verdict"}
-MEASURED = {**KERNELS, "us": "geomean, us", "reference_us": "reference, us", "speedup": "speedup"}
-PREDICTED = {**KERNELS, "us": "predicted, us", "speedup": "share of the roofline, predicted"}
+REST = {"base": "base", "experiment": "experiment", "verdict": "verdict"}
+MEASURED = {"kernel": "kernel", "speedup": "speedup", **REST, "us": "geomean, us", "reference_us": "reference, us"}
+PREDICTED = {"kernel": "kernel", "speedup": "share of the roofline, predicted", **REST, "us": "predicted, us"}
+"""Columns of a table of kernels: what decides is second, so that a phone shows it."""
 
 
 def speed_text(trial: Trial) -> str:
@@ -165,7 +166,7 @@ def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page
     if validation and best:
         title = f"{recorded.problem}: measured in fresh processes, geometric means over the cases"
         yield confirmed_table(validation, best.kernel.name, title)
-        yield _confirmed(validation)
+        yield told(validation)
         yield from bar_failures(validation.get("bars", []))
     else:
         yield from _bars(recorded.bars)
@@ -198,7 +199,10 @@ def evaluation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
 
 def validation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
     """Yield whether a kernel is confirmed, and its times on public and held-out cases."""
-    yield _confirmed(summary)
+    if campaign := summary.get("recorded"):
+        same = "kernel, evaluator, settings and machine are the same, so nothing was timed again"
+        yield f"recorded by campaign {campaign}; {same}"
+    yield told(summary)
     yield from filter(None, [busy(summary["environment"])])
     for title, timed in (("public cases", summary), ("held-out cases", summary["held_out"])):
         if timed["cases"]:
@@ -218,7 +222,7 @@ def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
     yield f"\nchampion: {summary['champion_reason']}"
     yield from filter(None, [summary["busy"]])
     if summary["champion"]:
-        yield _confirmed(summary)
+        yield told(summary)
     if standing := summary.get("standing"):
         what = "it is the standing champion now" if standing["replaced"] else "the standing champion stays"
         yield f"{what}: {standing['reason']}"
@@ -272,10 +276,6 @@ def _shares(baseline: str, found: dict[str, Any], times: str) -> Iterator[str]:
             f"geometric mean of the speedups over {baseline}, over problems, without an interval: "
             f"{found['geomean_correct']:.4g}x{tail}"
         )
-
-
-def _confirmed(summary: dict[str, Any]) -> str:
-    return f"{'confirmed' if summary['confirmed'] else 'not confirmed'}: {summary['why']}"
 
 
 def case_table(cases: list[dict[str, Any]], speedup: dict[str, Any] | None, title: str = "") -> Table:

@@ -1,13 +1,16 @@
 """Web servers as processes: the two web interfaces (Prefect, MLflow), and the Prefect server of a flow."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
+import urllib.request
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,7 @@ from filelock import FileLock
 
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.tracking import local_store, pages
+from kernel_scientist.tracking import flow_links, local_store, pages
 from kernel_scientist.tracking.access import no_answer
 
 START_S, STOP_S = 180, 10
@@ -44,12 +47,18 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
     env = {**os.environ, "PREFECT_SERVER_API_PORT": str(prefect_port), "PREFECT_UI_API_URL": api}
     for number in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a background job of a shell ignores it by default
         signal.signal(number, signal.default_int_handler)
+    from mlflow import MlflowClient
+
     try:
         with ExitStack() as stack:
             with migrating():
                 running = {name: stack.enter_context(process(name, command, env)) for name, command in commands.items()}
                 for name, server in running.items():
                     click.echo(f"{name:8} {wait_for_server(name, ports[name], server)}")
+            if local_store.database(uri):
+                prefect = f"http://127.0.0.1:{prefect_port}"
+                client: Any = MlflowClient(tracking_uri=f"http://127.0.0.1:{mlflow_port}")
+                flow_links.follow(client, prefect, partial(_known, f"{prefect}/api"))
             if page := runs_page(f"http://127.0.0.1:{mlflow_port}"):
                 click.echo(f"kernels, the fastest first: {page}")
             click.echo(f"flows use this Prefect server with: export PREFECT_API_URL={api}")
@@ -59,6 +68,14 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
             raise SetupError(f"a server stopped by itself; its log is in {environment.cache_folder()}")
     except KeyboardInterrupt:
         click.echo("stopped")
+
+
+def _known(api: str, flow_runs: Collection[str]) -> set[str]:
+    """Return which of these flow runs a Prefect server has."""
+    body = json.dumps({"flow_runs": {"id": {"any_": [*flow_runs]}}}).encode()
+    request = urllib.request.Request(f"{api}/flow_runs/filter", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return {run["id"] for run in json.load(answer)}
 
 
 def runs_page(server: str) -> str | None:

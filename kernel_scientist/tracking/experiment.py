@@ -16,6 +16,8 @@ from kernel_scientist.tracking.run_content import PARENT
 
 PAGE = 500
 """Runs per page of a search."""
+DIGITS = 6
+"""Significant digits of a metric that is no whole number: what a table of runs can show."""
 
 
 class Experiment:
@@ -95,13 +97,17 @@ class Experiment:
     ) -> None:
         """Write metrics, given as steps with values, and params. Metrics that are not finite are left out.
 
-        Names become those that MLflow takes (`records.names`).
+        Names become those that MLflow takes (`records.names`). Fractions have `DIGITS` significant digits: those that
+        were measured are rounded to their interval before.
         """
         from mlflow.entities import Metric, Param
 
         now = int(time.time() * 1000)
-        finite = [(step, k, float(v)) for step, m in points for k, v in m.items() if math.isfinite(v)]
-        metrics = [Metric(MLFLOW.encode(k), v, now, step) for step, k, v in finite]
+        finite = ((step, k, float(v)) for step, m in points for k, v in m.items() if math.isfinite(v))
+        metrics = [
+            Metric(MLFLOW.encode(k), v if v.is_integer() else float(f"{v:.{DIGITS}g}"), now, step)
+            for step, k, v in finite
+        ]
         texts = [Param(MLFLOW.encode(k), v[:500]) for k, v in (params or {}).items()]
         if metrics or texts:
             self.client.log_batch(run_id, metrics, texts)

@@ -24,6 +24,7 @@ from kernel_scientist.scientist.llm.response_cache import Reply, Spending
 from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking import (
     artifacts,
+    flow_links,
     local_store,
     old_records,
     owner,
@@ -37,7 +38,7 @@ from kernel_scientist.tracking.experiment import Experiment
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 
 FINDINGS, FINAL, VALIDATION, PAGE = "findings.json", "final.json", "validation.json", "report.html"
-CHAMPION, FLOW = "champion", "prefect_run"
+CHAMPION, FLOW = "champion", flow_links.TAG
 """Tags: a campaign's champion, and `yes` of that kernel's run; the address of a campaign's Prefect run."""
 RESUMED = "resumed_with"
 """Tag of a campaign: parameters that changed when it was resumed."""
@@ -200,7 +201,8 @@ class MlflowStore(Experiment):
             self.client.delete_run(self._begun[key])  # an earlier attempt that was interrupted
         base = self.run_id(parent, trial.kernel.base) if trial.kernel.base else None
         link = pages.run(self.experiment_id, base, address="") if base else ""
-        note = pages.description(trial, population, link, parent.tags.get(FLOW, ""))
+        campaign = pages.run(self.experiment_id, parent.run_id, address="")
+        note = pages.description(trial, population, link, campaign)
         tags = run_content.tags(parent.run_id, parent.campaign, trial, note)
         start_ms = int((began_s or time.time()) * 1000)
         run = self.client.create_run(self.experiment_id, start_time=start_ms, tags=tags)
@@ -279,11 +281,17 @@ class MlflowStore(Experiment):
         self.client.set_terminated(parent.run_id, status=status)
 
     def log_confirmation(
-        self, parent: CampaignRun, found: Confirmation, validation: Mapping[str, Any], promoted: bool, reason: str
+        self,
+        parent: CampaignRun,
+        found: Confirmation,
+        validation: Mapping[str, Any],
+        promoted: bool,
+        reason: str,
+        approval: str = "",
     ) -> None:
         """Write a champion's confirmation and the JSON of `validate` to its campaign's run.
 
-        `promoted`, `reason`: whether the champion became the standing one, and why.
+        `promoted`, `reason`: whether the champion became the standing one, and why. `approval`: a person's decision.
         """
         confirmed = run_content.comparison_metrics(found.evaluation.speedups, "confirmed_")
         held_out = run_content.comparison_metrics(found.held_out_speedups, "held_out_")
@@ -292,6 +300,8 @@ class MlflowStore(Experiment):
         self.client.log_text(parent.run_id, json.dumps(validation, indent=1), VALIDATION)
         self.client.set_tag(parent.run_id, "promoted", str(promoted).lower())
         self.client.set_tag(parent.run_id, "promotion", reason)
+        if approval:
+            self.client.set_tag(parent.run_id, "approval", approval)
 
     def log_page(self, parent: CampaignRun, html: str) -> None:
         """Write a campaign's page to its run."""
@@ -306,24 +316,31 @@ class MlflowStore(Experiment):
         validation = self.validation(parent)
         return validation["bars"] if validation else json.loads(self._artifact(parent.run_id, old_records.BARS) or "[]")
 
-    def register(self, parent: CampaignRun, kernel: Kernel, model: str, is_standing: bool, confirmed: str = "") -> str:
-        """Register a confirmed champion in the Model Registry; return its version.
+    def next_version(self, model: str) -> int:
+        """Return the number that the next version of a model in the Model Registry will have."""
+        return registry.next_version(self.client, model)
 
-        `is_standing`: give it the alias `champion`, which an earlier version may have. `confirmed`: how, for its card.
+    def register(
+        self, parent: CampaignRun, kernel: Kernel, model: str, is_standing: bool, facts: Mapping[str, str] = {}
+    ) -> str:
+        """Register a champion in the Model Registry; return its version.
+
+        `is_standing`: give it the alias `champion`, which an earlier version may have. `facts`: how it was confirmed,
+        how much faster it is, on what; for its card and the version's tags.
         """
         run = self.client.get_run(self.run_id(parent, kernel.name))
-        card = registry.model_card(model, kernel, parent.campaign, confirmed)
+        card = registry.model_card(model, kernel, parent.campaign, facts)
         with self._uploaded(run) as folder:
             registry.write_model(folder / registry.SOURCE, card)
-        version = registry.register(self.client, run, kernel, model, parent.campaign, card)
+        version = registry.register(self.client, run, kernel, model, parent.campaign, card, facts)
         if is_standing:
             self.client.set_registered_model_alias(model, registry.ALIAS, version)
             self.client.update_registered_model(model, description=card)
         return version
 
     def linked(self, parent: CampaignRun, flow_url: str) -> CampaignRun:
-        """Return a campaign's run with the address of its Prefect run, or an empty one, as a tag."""
-        self.client.set_tag(parent.run_id, FLOW, flow_url)
+        """Return a campaign's run with the address of its Prefect run, which may be empty, in tag and description."""
+        flow_links.write(self.client, self.experiment_id, parent.run_id, flow_url)
         return replace(parent, tags=parent.tags | {FLOW: flow_url})
 
     def run_id(self, parent: CampaignRun, kernel: str) -> str | None:

@@ -64,15 +64,24 @@ def run(experiment_id: str, run_id: str, address: str = LOCAL) -> str:
     return f"{address}/{page}" if address else page
 
 
-def description(trial: Trial, population: Population, base_link: str, flow_link: str) -> str:
-    """Return a kernel's description: links to its base and its Prefect run, hypothesis, outcome.
+def campaign_description(run_page: str, flow_link: str) -> str:
+    """Return a campaign's description: links to its Prefect run (`flow_link`, empty without one) and its report.
 
-    `base_link`, `flow_link`: addresses; empty if there is none.
+    Only this description holds an address of a Prefect server: others lead here, so that one change corrects all.
+    """
+    links = [f"[Prefect run]({flow_link})"] if flow_link else []
+    return ", ".join([*links, f"[report]({run_page}/artifacts/report.html)"])
+
+
+def description(trial: Trial, population: Population, base_link: str, campaign_link: str) -> str:
+    """Return a kernel's description: links to its base and its campaign's run, hypothesis, outcome.
+
+    `base_link`, `campaign_link`: addresses; empty if there is none.
     """
     made, experiment = trial.kernel, trial.kernel.experiment
     base = f"[{made.base}]({base_link})" if base_link else made.base
     links = [f"Base {base}"] if base else []
-    links += [f"[Prefect run]({flow_link})"] if flow_link else []
+    links += [f"[campaign, with its Prefect run]({campaign_link})"] if campaign_link else []
     if experiment:
         low, high = experiment.uplift
         why = f"**Hypothesis.** {experiment.description[:MOST]} Predicted uplift: {low:+g} to {high:+g} %."

@@ -1,7 +1,7 @@
 """Confirmed champions in the Model Registry: loadable by `mlflow.pyfunc.load_model`, with a model card."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,18 @@ SOURCE = "source"
 """Folder of a run's artifacts that becomes the model; it holds kernel.py already."""
 
 
-def model_card(model: str, champion: Kernel, campaign: str, confirmed: str) -> str:
-    """Return the model card of a registered champion. `confirmed`: how it was confirmed, in a sentence."""
+def model_card(model: str, champion: Kernel, campaign: str, facts: Mapping[str, str]) -> str:
+    """Return the model card of a registered champion. `facts`: how much faster it is, on what, how it was confirmed."""
     title = champion.experiment.title if champion.experiment else champion.report or "a seed"
+    known = "".join(f"| {name} | {text.replace('|', '/')} |\n" for name, text in facts.items())
     needs = "torch and gpu-kernel-scientist, with g++" if champion.language == "cpp" else "torch and its compiler"
     return f"""# {model}: {champion.name}
 
-{title}. {confirmed}
+{title}.
 
 | | |
 |---|---|
-| campaign | {campaign} |
+{known}| campaign | {campaign} |
 | language | {champion.language} |
 | sha256 of the source | `{champion.digest}` |
 | needs | {needs} |
@@ -71,12 +72,23 @@ def create(make: Callable[..., object], *arguments: Any, **named: Any) -> None:
             raise
 
 
-def register(client: Any, run: Any, champion: Kernel, model: str, campaign: str, card: str) -> str:
-    """Register a run's `source` folder as a version of a model, unless it is one; return the version."""
+def next_version(client: Any, model: str) -> int:
+    """Return the number that the next version of a model will have."""
+    return max((int(known.version) for known in client.search_model_versions(f"name = '{model}'")), default=0) + 1
+
+
+def register(
+    client: Any, run: Any, champion: Kernel, model: str, campaign: str, card: str, facts: Mapping[str, str]
+) -> str:
+    """Register a run's `source` folder as a version of a model, unless it is one; return the version.
+
+    `facts` become tags, their names with underscores.
+    """
     create(client.create_registered_model, model)
     for known in client.search_model_versions(f"name = '{model}' and run_id = '{run.info.run_id}'"):
         return str(known.version)
     source = f"{run.info.artifact_uri}/{SOURCE}"
     tags = {"kernel": champion.name, "digest": champion.digest, "campaign": campaign}
+    tags |= {name.replace(" ", "_"): text for name, text in facts.items()}
     version = client.create_model_version(model, source, run.info.run_id, tags=tags, description=card)
     return str(version.version)

@@ -17,7 +17,7 @@ import httpx
 import psutil
 from prefect.client.base import PrefectHttpxSyncClient
 
-from tests.conftest import lab_environment
+from tests.conftest import ROOT, lab_environment
 
 T = TypeVar("T")
 POSTGRES = Path("/usr/lib/postgresql/15/bin")
@@ -134,6 +134,14 @@ class Service:
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
+
+    def paste(self) -> int:
+        """Paste the commands of docs/howto/team-server.md that deploy into a shell; return its exit code."""
+        page = (ROOT / "docs/howto/team-server.md").read_text().partition("## Deployments")[2]
+        commands = page.split("```")[1].replace("prefect worker start --pool lab", "")  # it would stay
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        env = self.environment("client", PATH=path)
+        return subprocess.run(["bash", "-c", commands], cwd=self.lab, env=env, timeout=280).returncode
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         return ask(self.api, "POST", path, body or {})

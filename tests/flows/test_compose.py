@@ -4,6 +4,7 @@ import re
 
 import yaml
 
+from kernel_scientist.records import environment
 from tests.conftest import ROOT
 
 
@@ -32,3 +33,10 @@ def test_the_image_deploys_pools_that_prefect_yaml_names() -> None:
     script = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]["deploy"]["command"][-1]
     pools = re.search(r"for pool in (.*); do", script)
     assert pools and {d["work_pool"]["name"] for d in deployments} == set(pools[1].split())
+
+
+def test_a_server_that_is_set_up_by_hand_calls_nobody_either() -> None:
+    page = (ROOT / "docs/howto/team-server.md").read_text().partition("**Without Docker**")[2].split("```")[1]
+    for setting in ("DO_NOT_TRACK=true", "PREFECT_SERVER_ANALYTICS_ENABLED=false", "MLFLOW_DISABLE_TELEMETRY=true"):
+        name = setting.partition("=")[0]
+        assert setting in page.partition("prefect server start")[0] and environment.DEFAULTS[name]

@@ -68,7 +68,9 @@ def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path
     assert optimized["kernels"] == 3
     card = json.loads((lab / "reports/champion/card.json").read_text())
     assert card == json.loads((lab / "champions/identity/cpp-cpu/card.json").read_text())
-    assert json.loads((lab / "reports/validate.json").read_text())["digest"] == card["digest"]
+    validated = json.loads((lab / "reports/validate.json").read_text())
+    assert validated["digest"] == card["digest"] and validated["recorded"] == optimized["campaign"]
+    assert validated["status"] == optimized["status"] and f"recorded by campaign {optimized['campaign']}" in first
     assert card["kernel"] == optimized["champion"] and card["campaign"] == optimized["campaign"]
     page = (lab / "reports/report.html").read_text()
     assert optimized["campaign"] in page and "custom_kernel" in page and "<svg" in page

@@ -1,6 +1,7 @@
 """Flows in service: deployed, scheduled, approved, cancelled, on a Prefect server and MLflow over PostgreSQL."""
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -48,13 +49,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, lab: Path) -> Iterator[Service]:
-    """The servers, the pools, `prefect deploy --all`, and a worker."""
+    """The servers, the pools and deployments by the commands of the page, and a worker."""
     started = Service(tmp_path_factory.mktemp("servers"), lab)
     try:
-        for pool in ("lab", "mi300", "h100"):
-            started.post("work_pools/", {"name": pool, "type": "process"})
-        started.start_worker("lab")
-        started.prefect("--no-prompt", "deploy", "--all")
+        assert started.paste() == 0
+        started.start_worker("lab", PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL="INFO")  # as in a shell of its own
         yield started
     finally:
         started.close()
@@ -87,6 +86,15 @@ def test_every_deployment_has_a_form_with_types_and_descriptions(service: Servic
     assert search["generations"] | {"default": 0, "minimum": 0, "type": "integer"} == search["generations"]
     assert form["problem"]["default"] == "identity"  # this laboratory's params.yaml
     assert form["language"]["enum"] == ["cpp", "triton", "hip", "cuda"]
+    declared = [field.alias or key for key, field in Params.model_fields.items()]
+    assert sorted(form, key=lambda name: form[name]["position"]) == declared, "PostgreSQL has an order of its own"
+
+
+def test_the_commands_of_the_page_deploy_everything_also_a_second_time(service: Service) -> None:
+    """As they stand in docs/howto/team-server.md; the fixture has run them once."""
+    assert service.paste() == 0
+    assert len(service.post("deployments/filter")) == 8
+    assert {pool["name"] for pool in service.post("work_pools/filter")} == {"lab", "mi300", "h100"}
 
 
 @pytest.mark.skipif(not POSTGRES.is_dir(), reason="needs PostgreSQL 15 of the system")
@@ -165,12 +173,14 @@ def test_a_person_approves_on_the_page(service: Service, store: MlflowClient) ->
         browser.open(f"{service.api.removesuffix('/api')}/runs/flow-run/{run}", "Paused")
         browser.page.get_by_role("button", name="Resume").click()
         browser.page.get_by_text("Promote k00001").first.wait_for(timeout=WAIT_MS)
+        browser.page.get_by_text("register it as version ").first.wait_for(timeout=WAIT_MS)
         browser.page.get_by_role("dialog").get_by_role("switch").click()
         browser.page.get_by_role("button", name="Submit").click()
         assert service.ended(run)["state_type"] == "COMPLETED"
         browser.close()
         assert not browser.errors
-    assert campaigns(store)[0].data.tags["promoted"] == "true"
+    tags = campaigns(store)[0].data.tags
+    assert tags["promoted"] == "true" and tags["approval"].startswith("approved by a person who gave no name, 20")
 
 
 def dvc_repro(service: Service) -> str:
@@ -215,9 +225,11 @@ def test_a_champion_waits_for_approval_and_is_announced(
         shutil.rmtree(service.lab / "champions")
         willing = service.run("optimize/on-demand", params={"validate": APPROVAL})
         until(lambda: service.flow_run(willing)["state_type"] == "PAUSED", "the flow asks")
-        service.post(f"flow_runs/{willing}/resume", {"run_input": {"approve": True}})
+        service.post(f"flow_runs/{willing}/resume", {"run_input": {"approve": True, "name": "Ada", "comment": "go"}})
         assert service.ended(willing)["state_type"] == "COMPLETED"
-        assert campaigns(store)[0].data.tags["promoted"] == "true"
+        answered = campaigns(store)[0].data.tags
+        assert answered["promoted"] == "true"
+        assert answered["approval"].startswith("approved by Ada, ") and answered["approval"].endswith(": go")
         until(lambda: len(messages) == 2, "the automation tells of the champion")
         told, campaign = messages[1], campaigns(store)[0].data.tags["campaign"]
         assert "New champion of identity.cpp-cpu" in told and campaign in told
@@ -238,7 +250,8 @@ def test_a_champion_waits_for_approval_and_is_announced(
 
 
 def test_cancelling_a_run_stops_the_kernel_that_is_timed(service: Service, store: MlflowClient) -> None:
-    before = descendants(service)
+    before, log = descendants(service), service.folder / "worker-lab.log"
+    said_before = log.read_text()
     long = {"harness": {"row_us": 1e6, "blocks": 50}}
     run = service.run("optimize/on-demand", params=long)
 
@@ -259,6 +272,12 @@ def test_cancelling_a_run_stops_the_kernel_that_is_timed(service: Service, store
         pass
     stopped = campaigns(store)[0]
     assert stopped.info.status == "KILLED"
+    logged = service.post("logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}})
+    assert not [line["message"] for line in logged if line["level"] >= logging.ERROR]
+    said = log.read_text()[len(said_before) :]
+    assert any("recorded kernels are kept, a run with resume=" in line["message"] for line in logged)
+    assert "Traceback" not in said and "general error" not in said, "a cancelled run is no crash"
+    said_before = log.read_text()
 
     resumed = service.ended(service.run("optimize/on-demand", resume=stopped.data.tags["campaign"]))
     assert resumed["state_type"] == "COMPLETED"
@@ -266,6 +285,8 @@ def test_cancelling_a_run_stops_the_kernel_that_is_timed(service: Service, store
     campaign = campaigns(store)[0]
     assert (campaign.info.run_id, campaign.info.status) == (stopped.info.run_id, "FINISHED")
     assert campaign.data.tags["champion"] == "k00001"
+    said = log.read_text()[len(said_before) :]
+    assert said.count("k00001 from seed") == 1, "a line per kernel"
 
 
 def test_a_run_that_waits_for_approval_can_be_cancelled(service: Service, store: MlflowClient) -> None:

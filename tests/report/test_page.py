@@ -68,6 +68,9 @@ def test_the_winner_of_the_final_is_the_champion(
     assert ranks == [("1", "k00004"), ("2", "k00012")]
     assert "k00004 computes identity at 2.083x the reference" in page and "not validated" in page
     assert '<a xlink:href="#k00012"' in page and '<div class="card" id="k00012">' in page, "a dot links to its kernel"
+    assert re.search(r"<text[^>]*>k00004</text>", page.partition("<svg")[2]), "the champion's dot has its name"
+    columns = re.findall(r"<th[^>]*>([^<]*)</th>", page.partition('id="tree"')[2])
+    assert columns[:2] == ["kernel", "speedup"], "a phone shows what decides"
     refused = cli_here("report", "--set", "problem=identity", "--out", "/proc/nope/report.html")
     assert refused.returncode == 2 and "cannot write /proc/nope/report.html" in refused.stderr
 

@@ -65,8 +65,13 @@ def test_mlflow_s_table_of_runs(campaign: Served, browser: Browser) -> None:
 def test_a_kernel_s_run_and_the_report_in_mlflow(campaign: Served, browser: Browser) -> None:
     browser.open(campaign.runs_table, "k00003")
     browser.page.get_by_role("link", name="k00003").first.click()
-    for text in ("Hypothesis.", "Outcome.", "Prefect run"):
+    for text in ("Hypothesis.", "Outcome."):
         browser.page.get_by_text(text).first.wait_for()
+    with browser.page.expect_popup() as opened:
+        browser.page.get_by_role("link", name="campaign, with its Prefect run").first.click()
+    link = opened.value.get_by_role("link", name="Prefect run").first
+    link.wait_for()
+    assert link.get_attribute("href") == f"{campaign.prefect}/runs/flow-run/{campaign.flow_run}"
     with browser.page.expect_popup() as opened:
         browser.page.get_by_role("link", name=re.compile("^k0000[12]$")).first.click()
     opened.value.get_by_text("Seed.").first.wait_for()

@@ -19,7 +19,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
-from kernel_scientist.tracking import local_store, snapshots
+from kernel_scientist.tracking import flow_links, local_store, snapshots
 from kernel_scientist.tracking.access import require_reachable
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 from tests.conftest import ROOT
@@ -206,10 +206,15 @@ def test_a_champion_is_loaded_as_its_card_says(store: MlflowStore, campaign: Cam
     source = "def custom_kernel(data):\n    x, out = data\n    return [2 * value for value in x]\n"
     champion = champion.model_copy(update={"kernel": champion.kernel.model_copy(update={"source": source})})
     log(store, campaign, [champion])
-    store.register(campaign, champion.kernel, "doubled", True, "Confirmed: faster.")
+    facts = {"confirmation": "confirmed: faster", "speedup over the reference": "2x [1.9, 2.1]", "hardware": "a CPU"}
+    assert store.next_version("doubled") == 1
+    version = store.register(campaign, champion.kernel, "doubled", True, facts)
+    assert store.next_version("doubled") == 2
     mlflow.set_tracking_uri(store.uri)
     card = store.client.get_registered_model("doubled").description
-    assert "Confirmed: faster." in card and champion.kernel.digest in card
+    assert champion.kernel.digest in card and all(f"| {name} | {text} |" in card for name, text in facts.items())
+    tags = store.client.get_model_version("doubled", version).tags
+    assert tags["speedup_over_the_reference"] == "2x [1.9, 2.1]" and tags["hardware"] == "a CPU"
     snippets = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
     assert [len(snippet.splitlines()) for snippet in snippets] == [3, 3]
     for snippet in snippets:
@@ -235,11 +240,30 @@ def test_a_run_tells_its_story(store: MlflowStore, campaign: CampaignRun) -> Non
     assert "**Hypothesis.** Faster. Predicted uplift: -5 to +12 %." in note and "2x [1.8, 2.2] the reference's" in note
     assert "+100 % [+80, +120] over k00001, in one run." in note
     assert f"[k00001](#/experiments/{store.experiment_id}/runs/{base.info.run_id})" in note
-    assert "Faster than k00001 by the test" in note and "(http://127.0.0.1:4200/runs/flow-run/1)" in note
+    assert "Faster than k00001 by the test" in note
+    assert f"(#/experiments/{store.experiment_id}/runs/{campaign.run_id})" in note, "a link that no port breaks"
     assert "reason" not in made.data.tags and made.data.tags["champion"] == "yes" and "champion" not in base.data.tags
     assert list(made.data.metrics)[:2] == ["speedup", "geomean_us"], "MLflow's pages show metrics in this order"
     resumed = MlflowStore(store.uri, "identity-cpu")
     assert tuple(resumed.population(campaign)) == tuple(population)
+
+
+def test_the_link_to_prefect_follows_the_server_that_has_the_run(store: MlflowStore) -> None:
+    ours, theirs = (store.start(name, {"language": "cpp"}, PROBLEM) for name in ("ours", "theirs"))
+    for campaign, at in ((ours, "http://127.0.0.1:4200/runs/flow-run/1"), (theirs, "http://team/runs/flow-run/2")):
+        store.linked(campaign, at)
+    flow_links.follow(store.client, "http://127.0.0.1:4422", lambda _: {"1"})
+
+    def tags(campaign: CampaignRun) -> dict[str, str]:
+        return store.client.get_run(campaign.run_id).data.tags
+
+    assert tags(ours)["prefect_run"] == "http://127.0.0.1:4422/runs/flow-run/1"
+    assert "[Prefect run](http://127.0.0.1:4422/runs/flow-run/1)" in tags(ours)["mlflow.note.content"]
+    assert (
+        f"(#/experiments/{store.experiment_id}/runs/{ours.run_id}/artifacts/report.html)"
+        in tags(ours)["mlflow.note.content"]
+    )
+    assert tags(theirs)["prefect_run"] == "http://team/runs/flow-run/2"
 
 
 def test_a_trace_belongs_to_the_kernel_that_it_made(store: MlflowStore, campaign: CampaignRun, tmp_path: Path) -> None:

@@ -37,8 +37,6 @@ ACCURACY = {
     "bias": "bias (points)",
     "rank": "rank correlation",
 }
-MACHINE = ("machine", "gpu", "cores", "threads", "compiler", "torch", "system")
-"""Fields of an evaluation's environment that name the machine, in the order in which they are shown."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Answer:
 
     headline: str
     status: str
-    """`confirmed`, `not confirmed`, `not validated`, `predicted` or `no kernel`."""
+    """`confirmed`, `correct`, `not confirmed`, `not validated`, `predicted` or `no kernel`."""
     facts: Sequence[tuple[str, str]]
 
 
@@ -168,7 +166,10 @@ def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> 
         )
     if speedup is None:
         headline = f"{best.kernel.name} is the champion ({what}); it has no time."
-    facts, where = [("speedup", f"{factor(speedup, bounds)}, in {run}")], ("machine", _machine(best))
+    facts, where = (
+        [("speedup", f"{factor(speedup, bounds)}, in {run}")],
+        ("machine", summaries.machine(best.evaluation.environment)),
+    )
     if busy := conditions.told(recorded.population, recorded.final, best, validation):
         facts.insert(0, ("conditions", busy))
     if validation is None:
@@ -177,7 +178,7 @@ def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> 
     if held_out := _over_reference(validation["held_out"]):
         facts.append(("held-out cases", factor(held_out["ratio"], held_out["interval"])))
     facts += [("confirmation", f"in fresh processes, with new seeds: {validation['why']}"), where]
-    return Answer(headline, "confirmed" if validation["confirmed"] else "not confirmed", facts)
+    return Answer(headline, summaries.status(validation), facts)
 
 
 def _speedup(
@@ -194,13 +195,6 @@ def _speedup(
 
 def _over_reference(timed: Mapping[str, Any]) -> dict[str, Any] | None:
     return next((s for s in timed["speedups"] if s["against"] == REFERENCE), None)
-
-
-def _machine(trial: Trial) -> str:
-    """Return what names the machine of an evaluation."""
-    known = trial.evaluation.environment
-    units = {name: f" {name}" for name in ("cores", "threads")}
-    return ", ".join(f"{known[name]}{units.get(name, '')}" for name in MACHINE if name in known)
 
 
 def _beside_published(recorded: RecordedCampaign, best: Trial) -> list[tuple[str, str]]:
@@ -220,7 +214,8 @@ def _pictures(recorded: RecordedCampaign, best: Trial | None, by_model: bool) ->
     if any(point.ratio for point in line):
         low, middle, high = ([point[end] for point in line] for end in range(3))
         points = {trial.kernel.name: curves.point(trial) for trial in recorded.population}
-        pictures["speeds"] = plots.speeds({recorded.run.campaign: (low, middle, high)}, points, by_model)
+        curve = {recorded.run.campaign: (low, middle, high)}
+        pictures["speeds"] = plots.speeds(curve, points, by_model, best.kernel.name)
         if any(entry.usd for entry in entries):
             usd = list(itertools.accumulate(entry.usd for entry in entries))
             pictures["costs"] = plots.costs(usd, (low, middle, high), by_model)

@@ -42,8 +42,13 @@ Bars = Mapping[str, Mapping[str, float]]
 
 
 @rc_context(STYLE)
-def speeds(curves: Mapping[str, Curve], kernels: Mapping[str, Point | None], by_model: bool) -> Markup:
-    """Return curves over the number of kernels tried, and per kernel a dot that links to it, with its interval."""
+def speeds(
+    curves: Mapping[str, Curve], kernels: Mapping[str, Point | None], by_model: bool, champion: str = ""
+) -> Markup:
+    """Return curves over the number of kernels tried, and per kernel a dot that links to it, with its interval.
+
+    The champion's dot has a ring and its name.
+    """
     figure, axes = _axes(2.9, "kernels tried", "share of the roofline" if by_model else "speedup over the reference")
     points = {number: point for number, point in enumerate(kernels.values(), start=1) if point}
     shown = [*(p.ratio for p in points.values()), *(v for curve in curves.values() for v in curve[1])]
@@ -56,6 +61,10 @@ def speeds(curves: Mapping[str, Curve], kernels: Mapping[str, Point | None], by_
     axes.vlines([*points], [p.low for p in points.values()], [p.high for p in points.values()], RIGHT, linewidth=0.6)
     dots = axes.scatter([*points], [p.ratio for p in points.values()], s=14, color=RIGHT, linewidths=0)
     dots.set_urls([f"#{name}" for name, point in kernels.items() if point])
+    for number, (name, point) in enumerate(kernels.items(), start=1):
+        if name == champion and point:
+            axes.scatter([number], [point.ratio], s=70, facecolors="none", edgecolors=FIRST)
+            axes.annotate(name, (number, point.ratio), (6, 6), textcoords="offset points")
     if len(curves) > 1:
         axes.legend(frameon=False)
     return _svg(figure)
