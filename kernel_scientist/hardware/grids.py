@@ -19,5 +19,7 @@ def refusal(arch: str, grid: Grid, threads: int) -> str:
         if size > limit:
             return f"its grid has {size} workgroups in {axis}, {arch} launches at most {limit}"
     if arch.startswith("gfx") and grid[0] * threads > MOST_ITEMS:
-        return f"its grid has {grid[0]} x {threads} = {grid[0] * threads} work-items in x, {arch} has at most {MOST_ITEMS}"
+        return (
+            f"its grid has {grid[0]} x {threads} = {grid[0] * threads} work-items in x, {arch} has at most {MOST_ITEMS}"
+        )
     return ""

@@ -200,7 +200,9 @@ def lines(compiled: dict[str, Any]) -> Iterator[str | Table]:
             return
     what = f"{compiled['problem'] or 'no problem'} on {compiled['machine']} ({compiled['arch']})"
     yield f"{what}, {compiled['compiler']}, {compiled['seconds']:g} s"
-    for same in _groups(compiled["launches"], lambda launch: (launch["kernel"], launch["digest"], str(launch.get("constants")))):
+    for same in _groups(
+        compiled["launches"], lambda launch: (launch["kernel"], launch["digest"], str(launch.get("constants")))
+    ):
         yield ""
         yield from _launched(same)
     yield from _titled("findings", compiled["findings"])

@@ -34,7 +34,7 @@ class FakeDriver:
     """A driver object for `triton.runtime.driver.set_active`."""
 
     def __init__(self, facts: Facts, benchmarker: Any, device: Callable[[], int]) -> None:
-        """`benchmarker(call, quantiles)` returns the predicted time of a call, for the autotuner. `device`: `install`."""
+        """`benchmarker(call, quantiles)` returns the predicted time of a call, for the autotuner. See `install`."""
         self.facts, self.benchmarker, self.device = facts, benchmarker, device
         properties = {
             "max_shared_mem": facts.lds_bytes,
@@ -48,7 +48,7 @@ class FakeDriver:
             "max_threads_per_sm": 2048,
             "cooperativeLaunch": 1,
         }
-        self.utils = SimpleNamespace(get_device_properties=lambda device: properties)
+        self.utils = SimpleNamespace(get_device_properties=saying(properties))
 
     def get_current_target(self) -> GPUTarget:
         """Return the target of compilation."""

@@ -181,7 +181,9 @@ class Recorder:
 
         `tuned`: names of the constants and options that an autotuner chose.
         """
-        self.codes[id(compiled)] = Code(len(self.codes), *_read(compiled, tuned, self._products[id(compiled)]), compiled)
+        self.codes[id(compiled)] = Code(
+            len(self.codes), *_read(compiled, tuned, self._products[id(compiled)]), compiled
+        )
 
     def _code(self, compiled: Any) -> Code:
         """Return a kernel's code object. Raises OutOfResources as loading it on the device would."""

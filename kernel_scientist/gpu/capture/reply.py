@@ -82,7 +82,12 @@ def is_compilation(error: BaseException | None) -> bool:
     while error is not None:
         if type(error).__module__.startswith(("triton.compiler", "triton.runtime.errors")):
             return True
-        if type(error).__name__ in ("PassManagerError", "CompilationError", "ForeignAssemblyError", "RefusedLaunchError"):
+        if type(error).__name__ in (
+            "PassManagerError",
+            "CompilationError",
+            "ForeignAssemblyError",
+            "RefusedLaunchError",
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -58,9 +58,7 @@ def compiled(
         yield _compiled(kernel, _trials(kernel, module, tree, deadline, lds_bytes, fp8), words, small)
 
 
-def _compiled(
-    kernel: Kernel, trials: Trials, words: Callable[[Exception], str], small: bool
-) -> tuple[Any, str]:
+def _compiled(kernel: Kernel, trials: Trials, words: Callable[[Exception], str], small: bool) -> tuple[Any, str]:
     if time.monotonic() > trials.deadline:
         return None, f"kernel.py, line {kernel.line}: {kernel.name} was not compiled: the time was over"
     try:

@@ -10,12 +10,13 @@ from triton.language.semantic import TritonSemantic
 
 from kernel_scientist.gpu.machine.trap import TRAP
 
+
 class Assumptions:
     """How this process compiles assumptions."""
 
     def __init__(self) -> None:
-        """Replace Triton's own way, which goes on while nothing is checked."""
-        self.checked = False
+        """Replace Triton's own way, which goes on where nothing is checked."""
+        self.checked = True
         semantic: Any = TritonSemantic
         unchecked = semantic.assume
 

@@ -80,7 +80,11 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
     columns, rows, layers = checked.launch.grid
     group = (record.group % columns, record.group // columns % rows, record.group // columns // rows)
     assumed = statement.mnemonic == "s_trap" and statement.operands.strip() == str(TRAP)
-    note = "the condition is false, and the compiler may take it to be true" if assumed else _note(record, checked, sources)
+    note = (
+        "the condition is false, and the compiler may take it to be true"
+        if assumed
+        else _note(record, checked, sources)
+    )
     return Defect(
         kind=ASSUMPTION if assumed else KINDS[record.cause],
         kernel=checked.launch.code.names[checked.launch.name],
@@ -91,7 +95,7 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
         programs=min(record.groups, columns * rows * layers),
         of_programs=columns * rows * layers,
         examples=(Example(group, element),),
-        note=f"{note}; first in lane {record.lane} of wave {record.wave}",
+        note=f"{note}; first in lane {record.lane} of wave {record.wave}{sources.callers(statement, line)}",
     )
 
 
