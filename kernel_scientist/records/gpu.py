@@ -53,6 +53,8 @@ class CodeObject(Record):
     """Compile-time arguments and options, where they are known (Triton)."""
     tuned: tuple[str, ...] = ()
     """The names of those that an autotuner chooses."""
+    dialect: str = ""
+    """`Gluon` or `Triton`, where it is known."""
     operands: tuple[str, ...] = ()
     """Types of the operands of matrix products in the source, in Triton's names, where they are known."""
     mix: tuple[dict[str, int], ...] = ()

@@ -232,7 +232,8 @@ def _some(names: list[str], most: int) -> str:
 def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
     first = launches[0]
     tuned = f", chosen among {first['autotuned']} configurations" if first.get("autotuned") else ""
-    yield f"{first['kernel']}, {first['num_warps']} warps{tuned}"
+    dialect = f" ({first['dialect']})" if first.get("dialect") == "Gluon" else ""
+    yield f"{first['kernel']}{dialect}, {first['num_warps']} warps{tuned}"
     for launch in launches[:SHOWN]:
         grid = "x".join(map(str, launch["grid"])) if launch["grid"] else "not launched"
         yield f"  grid       {grid:14} {_some(launch['cases'], 2)}".rstrip()

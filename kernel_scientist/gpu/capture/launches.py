@@ -33,6 +33,8 @@ from kernel_scientist.records.evaluation import CodeObject
 TUNING_SHARE = 0.4
 """Share of the time limit that one search of an autotuner may take."""
 TRACE_S = 60.0
+GLUON = "Gluon"
+"""Triton's dialect with explicit layouts."""
 OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "maxnreg", "num_ctas")
 FETCHING = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "cpu", "nonzero"))
 """Operations that bring values to the host."""
@@ -195,6 +197,9 @@ class Recorder:
         return self.codes[id(compiled)]
 
     def _traced(self, kernel: Any, bound: dict[str, Any], grid: tuple[int, ...], code: CodeObject) -> Traffic:
+        if code.dialect == GLUON:
+            self._miss(f"{self.case}: {code.kernel} is written in Gluon, which is compiled here and not traced")
+            return Traffic(programs=max(1, grid[0] * grid[1] * grid[2]))
         slots = self.gpu.units * max(1, occupancy.resident(code.arch, *code.needs))
         arguments = [tensor for value in bound.values() if hasattr(tensor := getattr(value, "base", value), "stride")]
         known = integers(arguments, self.unknown)
@@ -233,7 +238,12 @@ def _read(compiled: Any, tuned: tuple[str, ...], operands: tuple[str, ...]) -> t
     code = assembly.read(text, metadata.num_warps, metadata.shared)[0]
     given, params = compiled.src.constants, compiled.src.fn.params
     bound = {param.name: given.get((place,)) for place, param in enumerate(params)}
-    known = {"constants": _constants(compiled.src.fn, bound, metadata), "tuned": tuned, "operands": operands}
+    known = {
+        "constants": _constants(compiled.src.fn, bound, metadata),
+        "tuned": tuned,
+        "dialect": GLUON if compiled.src.fn.is_gluon() else "Triton",
+        "operands": operands,
+    }
     return text, code.model_copy(update=known)
 
 
