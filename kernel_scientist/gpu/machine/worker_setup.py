@@ -46,7 +46,7 @@ class Machine:
         self.facts = Facts(**settings["facts"])
         self.writes: tuple[int, ...] = tuple(settings["writes"])
         self.writable = (*self.writes, *settings["updates"])
-        self.executor = Executor(LIBRARY, settings["threads"])
+        self.executor = Executor(LIBRARY, settings["threads"], self.facts)
         self.triton = TritonLaunches(self.facts, self.executor)
         self.host = HostCode(STAND_IN, self.facts, self.executor) if STAND_IN else None
         self.reports: list[dict[str, Any]] = []
