@@ -16,7 +16,8 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).parent / "scripts" / "checks.py"
-ASSUMPTIONS = SCRIPT.with_name("assumptions.py")
+WAITING = SCRIPT.with_name("kernels_that_wait.py")
+ASSUMPTIONS = SCRIPT.with_name("kernels_that_assume.py")
 NOT_COMPILED = {"transposed_pointers", "read_transposed_pointers"}
 """Triton 3.7 has no gfx942 code for pointers that are transposed."""
 WRONG_IN_MACHINE_CODE = {
@@ -103,3 +104,11 @@ def test_a_false_assumption_is_found_at_its_line_where_launches_are_checked(tmp_
     assert [one["checked"] for one in found.values()] == [[[["false assumption", line]]] * 2 for line in false]
     found.pop("of_a_constant")  # its compiler sees that nothing can follow, and the plain code ends itself as well
     assert all(one["unchecked"] == [[]] for one in found.values()), "timed code is the target's own"
+
+
+def test_programs_that_wait_for_others_that_cannot_run_are_told(tmp_path: Path) -> None:
+    found = printed(WAITING, tmp_path)
+    told = "waits for programs that cannot run: its grid has 40, MI300X runs 16 at a time"
+    few, many = found.pop("barrier")
+    assert few == "" and many.startswith(f"barrier {told}"), (few, many)
+    assert found == {"after_earlier_ones": ["", ""], "lock": ["", ""]}

@@ -1,4 +1,4 @@
-"""What `test_triton_checks.py` runs in a process of its own: kernels whose `tl.assume` holds, and others where it does not.
+"""What `test_triton_checks.py` runs in a process of its own: kernels whose `tl.assume` is true or false.
 
 Prints, as JSON, the kind and line of each defect by kernel. A line that ends in `# false` holds a false assumption.
 """
