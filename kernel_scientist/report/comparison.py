@@ -158,7 +158,7 @@ def compare(
         "pairs": rows,
         "ratio": ratio,
         "interval": list(interval) if interval else None,
-        "no_interval": "" if interval else factors.PREDICTED if by_model else factors.TOO_FEW if complete else untimed,
+        "interval_why": "" if interval else factors.PREDICTED if by_model else factors.TOO_FEW if complete else untimed,
         "untimed": "" if complete or by_model or not pairs else untimed,
         "p_first_better": p_first,
         "p_second_better": p_second,
@@ -182,7 +182,7 @@ def _gain(pair: Pair, budget: int, found: Speedup | None) -> dict[str, Any] | No
     if pair[0].by_model:
         speeds = [campaign.curve[budget - 1] for campaign in pair]
         return (
-            {"ratio": speeds[0] / speeds[1], "interval": None, "no_interval": factors.PREDICTED}
+            {"ratio": speeds[0] / speeds[1], "interval": None, "interval_why": factors.PREDICTED}
             if min(speeds) > 0
             else None
         )
@@ -190,7 +190,7 @@ def _gain(pair: Pair, budget: int, found: Speedup | None) -> dict[str, Any] | No
         return None
     shown = speedup_summary(found)
     times = {"first_us": mean(shown["cases"], "time_us"), "second_us": mean(shown["cases"], "against_us")}
-    return {**times, **{key: shown[key] for key in ("ratio", "interval", "no_interval")}}
+    return {**times, **{key: shown[key] for key in ("ratio", "interval", "interval_why")}}
 
 
 def _pairs(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> list[Pair]:

@@ -76,7 +76,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
     best, problem = campaign.champion(), campaign.context.problem.name
     speedup = confirmation.evaluation.speedup_over(REFERENCE) if confirmation else None
     unknown = Verdict.COMPILED.value if ranking.unexecuted(campaign.population) else None
-    none = {"ratio": None, "interval": None, "cases": [], "no_interval": _why_no_speedup(campaign, confirmation)}
+    none = {"ratio": None, "interval": None, "cases": [], "interval_why": _why_no_speedup(campaign, confirmation)}
     measured = speedup_summary(speedup) if speedup else none
     return {
         "campaign": campaign.name,
@@ -91,7 +91,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "why": confirmation.reason if confirmation else ranking.no_champion(campaign.population),
         "speedup": measured["ratio"],
         "interval": measured["interval"],
-        "no_interval": measured["no_interval"],
+        "interval_why": measured["interval_why"],
         "cases": measured["cases"],
         "busy": confirmation.evaluation.busy if confirmation else "",
         "bars": bar_rows(confirmation) if confirmation else [],
@@ -185,7 +185,7 @@ def speedup_summary(speedup: Speedup) -> dict[str, Any]:
         **rounded(speedup.model_dump(exclude={"cases"})),
         **({"ratio": geomean(quotients)} if quotients else {}),
         "interval": rounded(speedup.interval) if speedup.known else None,
-        "no_interval": factors.why_unknown(speedup.interval),
+        "interval_why": factors.why_unknown(speedup.interval),
         "resolved": speedup.resolved,
         "faster": speedup.faster,
         "cases": cases,
@@ -208,7 +208,7 @@ def beside(public: dict[str, Any] | None, held_out: dict[str, Any] | None) -> di
         "champion_us": mean(shown, "time_us"),
         "ratio": public["ratio"] if public else None,
         "interval": public["interval"] if public else None,
-        "no_interval": public["no_interval"] if public else factors.UNTIMED,
+        "interval_why": public["interval_why"] if public else factors.UNTIMED,
         "held_out_us": mean(hidden, "against_us"),
         "held_out_ratio": held_out["ratio"] if held_out and hidden else None,
         "held_out_interval": held_out["interval"] if held_out and hidden else None,
