@@ -17,6 +17,7 @@ from typing import Self
 
 from kernel_scientist.compile import gxx
 from kernel_scientist.compile.source import read_kernel
+from kernel_scientist.evaluate import compat
 from kernel_scientist.evaluate.correctness import policy, summation
 from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
@@ -225,7 +226,7 @@ class Evaluator:
             so_far = self._with_observations(so_far, use.labels(), reports, sums)
             policy.require(self.problem.policy, use)
         except KernelFailure as failure:
-            return failed(failure, so_far)
+            return failed(compat.explained(failure, self.problem), so_far)
         return timed(so_far, "check", start)
 
     def time(

@@ -156,6 +156,15 @@ class Problem:
         return self.reference_file, self.name, self.device, self.compat
 
     @property
+    def boolean_texts(self) -> tuple[str, ...]:
+        """Names of sizes that are booleans in task.yml, and texts as the official harness passes them."""
+        if self.compat != "official":
+            return ()
+        cases = (case for profile in self.profiles.values() for case in (*profile.tests, *profile.benchmarks))
+        names = (name for case in cases for name, value in case.sizes.items() if value in ("True", "False"))
+        return tuple(dict.fromkeys(names))
+
+    @property
     def work_is_least(self) -> bool:
         """Whether `work` is a lower bound: lab.yml says so. Counted work is the reference's, which may do more."""
         return bool(self.work_expressions)

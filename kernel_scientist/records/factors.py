@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 
 UNRESOLVED = (1e-9, 1e9)
 """Interval of a ratio if there are too few blocks for the requested confidence."""
+TOO_FEW = "fewer blocks were timed than an interval at this confidence needs"
+PREDICTED = "the times are predicted: a model has no interval"
+UNTIMED = "the two were not timed in one run"
 NARROW = 1.25
 """Most that an interval which includes 1 may reach from its middle, as a factor: the smallest gains that are worth an
 experiment are smaller, so a wider one does not even tell a large gain from a loss."""
@@ -26,6 +29,11 @@ Interval = tuple[float, float]
 def is_known(interval: Sequence[float] | None) -> bool:
     """Whether there were enough blocks for an interval."""
     return interval is not None and interval[1] < UNRESOLVED[1]
+
+
+def why_unknown(interval: Sequence[float] | None) -> str:
+    """Return why there is no interval; empty if there is one."""
+    return "" if is_known(interval) else TOO_FEW
 
 
 def is_resolved(interval: Sequence[float] | None) -> bool:

@@ -49,6 +49,14 @@ class CodeObject(Record):
     """Instructions that wait for memory."""
     barriers: int = 0
     """Barriers of the workgroup."""
+    constants: dict[str, str] = Field(default_factory=dict)
+    """Compile-time arguments and options, where they are known (Triton)."""
+    tuned: tuple[str, ...] = ()
+    """The names of those that an autotuner chooses."""
+    dialect: str = ""
+    """`Gluon` or `Triton`, where it is known."""
+    operands: tuple[str, ...] = ()
+    """Types of the operands of matrix products in the source, in Triton's names, where they are known."""
     mix: tuple[dict[str, int], ...] = ()
     """Instructions by class, per depth of loops: `mix[0]` is code outside loops, `mix[1]` that of outermost loops."""
 

@@ -146,6 +146,7 @@ def compare(
     ratio, interval = factors.mean(bounds) if complete and len(bounds) == len(known) else (None, None)
     if complete and by_model:
         ratio = math.exp(statistics.mean(logs))
+    untimed = why_untimed or "a pair could not be timed"
     rows = [
         {**{s: _place(c, budget) for s, c in zip(SIDES, pair, strict=True)}, **(gain or {})}
         for pair, gain in zip(pairs, gains, strict=True)
@@ -157,7 +158,8 @@ def compare(
         "pairs": rows,
         "ratio": ratio,
         "interval": list(interval) if interval else None,
-        "untimed": "" if complete or by_model or not pairs else why_untimed or "a pair could not be timed",
+        "interval_why": "" if interval else factors.PREDICTED if by_model else factors.TOO_FEW if complete else untimed,
+        "untimed": "" if complete or by_model or not pairs else untimed,
         "p_first_better": p_first,
         "p_second_better": p_second,
         "conclusion": _conclusion(len(pairs), len(logs), p_first, p_second),
@@ -179,12 +181,16 @@ def _gain(pair: Pair, budget: int, found: Speedup | None) -> dict[str, Any] | No
     """Return first / second of a pair: of one run, or predicted; None without one."""
     if pair[0].by_model:
         speeds = [campaign.curve[budget - 1] for campaign in pair]
-        return {"ratio": speeds[0] / speeds[1], "interval": None} if min(speeds) > 0 else None
+        return (
+            {"ratio": speeds[0] / speeds[1], "interval": None, "interval_why": factors.PREDICTED}
+            if min(speeds) > 0
+            else None
+        )
     if found is None:
         return None
     shown = speedup_summary(found)
     times = {"first_us": mean(shown["cases"], "time_us"), "second_us": mean(shown["cases"], "against_us")}
-    return {**times, "ratio": shown["ratio"], "interval": shown["interval"]}
+    return {**times, **{key: shown[key] for key in ("ratio", "interval", "interval_why")}}
 
 
 def _pairs(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> list[Pair]:

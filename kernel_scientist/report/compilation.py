@@ -1,5 +1,6 @@
 """Compile a submission for a GPU that need not be present: `kernel-scientist compile`, as JSON and as text."""
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ SHOWN = 4
 """Most grids listed per code object."""
 COUNTERS_SHOWN = 30
 """Most lines of single kernels and cases."""
+OF_COPY = re.compile(r"\bkernel\.py\b(?=, line |: )")
 NO_KERNEL = "it defines no Triton kernel: functions that return a value or that others call are none"
 Item = TypeVar("Item")
 
@@ -42,6 +44,19 @@ def compiled(
     source = read_file(file)
     if "kernel_scientist.languages.cpp" in source or "from kernel_scientist import" in source:
         raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")
+    return _renamed(_compiled(file, source, gpu, problem, params, entry, inputs), file.name)
+
+
+def _renamed(report: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a report whose sentences call the file by its own name, not by that of its copy."""
+    told = {"reason": [report["reason"]], **{key: report.get(key, []) for key in ("tried", "missed", "findings")}}
+    words = {key: [OF_COPY.sub(name, one) for one in lines] for key, lines in told.items()}
+    return {**report, **{key: words[key] for key in words if key in report}, "reason": words["reason"][0]}
+
+
+def _compiled(
+    file: Path, source: str, gpu: Gpu, problem: str | None, params: Params, entry: str | None, inputs: str | None
+) -> dict[str, Any]:
     try:
         if entry or inputs is not None or not defines(file, source, "custom_kernel"):
             if problem:
@@ -185,7 +200,9 @@ def lines(compiled: dict[str, Any]) -> Iterator[str | Table]:
             return
     what = f"{compiled['problem'] or 'no problem'} on {compiled['machine']} ({compiled['arch']})"
     yield f"{what}, {compiled['compiler']}, {compiled['seconds']:g} s"
-    for same in _groups(compiled["launches"], lambda launch: (launch["digest"], str(launch.get("constants")))):
+    for same in _groups(
+        compiled["launches"], lambda launch: (launch["kernel"], launch["digest"], str(launch.get("constants")))
+    ):
         yield ""
         yield from _launched(same)
     yield from _titled("findings", compiled["findings"])
@@ -215,7 +232,8 @@ def _some(names: list[str], most: int) -> str:
 def _launched(launches: list[dict[str, Any]]) -> Iterator[str]:
     first = launches[0]
     tuned = f", chosen among {first['autotuned']} configurations" if first.get("autotuned") else ""
-    yield f"{first['kernel']}, {first['num_warps']} warps{tuned}"
+    dialect = f" ({first['dialect']})" if first.get("dialect") == "Gluon" else ""
+    yield f"{first['kernel']}{dialect}, {first['num_warps']} warps{tuned}"
     for launch in launches[:SHOWN]:
         grid = "x".join(map(str, launch["grid"])) if launch["grid"] else "not launched"
         yield f"  grid       {grid:14} {_some(launch['cases'], 2)}".rstrip()

@@ -14,6 +14,7 @@ from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.profile import metrics as figures
+from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import (
     CONFIRMED,
     NOT_CONFIRMED,
@@ -82,7 +83,8 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
     best, problem = campaign.champion(), campaign.context.problem.name
     speedup = confirmation.evaluation.speedup_over(REFERENCE) if confirmation else None
     unknown = Verdict.COMPILED.value if ranking.unexecuted(campaign.population) else None
-    measured = speedup_summary(speedup) if speedup else {"ratio": None, "interval": None, "cases": []}
+    none = {"ratio": None, "interval": None, "cases": [], "interval_why": _why_no_speedup(campaign, confirmation)}
+    measured = speedup_summary(speedup) if speedup else none
     return {
         "campaign": campaign.name,
         "problem": problem,
@@ -97,6 +99,7 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "why": confirmation.reason if confirmation else ranking.no_champion(campaign.population),
         "speedup": measured["ratio"],
         "interval": measured["interval"],
+        "interval_why": measured["interval_why"],
         "cases": measured["cases"],
         "busy": confirmation.evaluation.busy if confirmation else "",
         "bars": bar_rows(confirmation) if confirmation else [],
@@ -110,6 +113,13 @@ def campaign_summary(campaign: "Campaign", confirmation: Confirmation | None) ->
         "source": str(champions.of_campaign(problem, campaign.name) / champions.SOURCE) if best else None,
         "curve": curve(campaign),
     }
+
+
+def _why_no_speedup(campaign: "Campaign", confirmation: Confirmation | None) -> str:
+    """Return why a campaign's champion has no speedup over the reference."""
+    if campaign.context.target.model is not None:
+        return factors.PREDICTED
+    return factors.UNTIMED if confirmation else "no kernel was confirmed"
 
 
 def recorded_summary(campaign: "Campaign") -> dict[str, Any] | None:
@@ -163,6 +173,7 @@ def speedup_summary(speedup: Speedup) -> dict[str, Any]:
         **rounded(speedup.model_dump(exclude={"cases"})),
         **({"ratio": geomean(quotients)} if quotients else {}),
         "interval": rounded(speedup.interval) if speedup.known else None,
+        "interval_why": factors.why_unknown(speedup.interval),
         "resolved": speedup.resolved,
         "faster": speedup.faster,
         "cases": cases,
@@ -185,6 +196,7 @@ def beside(public: dict[str, Any] | None, held_out: dict[str, Any] | None) -> di
         "champion_us": mean(shown, "time_us"),
         "ratio": public["ratio"] if public else None,
         "interval": public["interval"] if public else None,
+        "interval_why": public["interval_why"] if public else factors.UNTIMED,
         "held_out_us": mean(hidden, "against_us"),
         "held_out_ratio": held_out["ratio"] if held_out and hidden else None,
         "held_out_interval": held_out["interval"] if held_out and hidden else None,

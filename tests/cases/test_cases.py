@@ -15,11 +15,19 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 FOLDER = Path(__file__).parent
 
 
-def evaluated(cli_here: Cli, name: str) -> dict[str, Any]:
+def evaluated(cli_here: Cli, name: str, *options: str) -> dict[str, Any]:
     file = FOLDER / f"{name}.py"
-    done = cli_here("evaluate", str(file), "--problem", str(file.parent), "--target", "model:mi300x", "--json")
+    where = options or ("--target", "model:mi300x")
+    done = cli_here("evaluate", str(file), "--problem", str(file.parent), *where, "--json")
     found: dict[str, Any] = json.loads(done.stdout)
     assert (done.returncode == 0) == (found["verdict"] == "ok"), done.stderr
+    return found
+
+
+def compiled(cli_here: Cli, name: str, arch: str, *options: str, code: int = 0) -> dict[str, Any]:
+    done = cli_here("compile", str(FOLDER / name), "--arch", arch, *options, "--json")
+    assert done.returncode == code, done.stderr or done.stdout
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
@@ -28,8 +36,8 @@ def line_of(name: str, text: str) -> int:
     return next(number for number, line in enumerate(lines, 1) if text in line)
 
 
-@pytest.mark.parametrize("name", ["K01/fixed", "K07/fixed", "K12/submission"])
-def test_an_honest_kernel_with_integer_inputs_is_right(cli_here: Cli, name: str) -> None:
+@pytest.mark.parametrize("name", ["K01/fixed", "K07/fixed", "K12/submission", "K13/fixed"])
+def test_an_honest_kernel_is_right(cli_here: Cli, name: str) -> None:
     found = evaluated(cli_here, name)
     assert found["verdict"] == "ok", found["reason"]
 
@@ -52,3 +60,54 @@ def test_programs_that_wait_for_each_other_are_executed_by_the_machine(cli_here:
     found = evaluated(cli_here, "W07/submission")
     assert found["verdict"] == "ok", found["reason"]
     assert "for races and uninitialised reads" in found["coverage"]
+
+
+def test_a_false_assumption_is_told_with_its_line(cli_here: Cli) -> None:
+    found, line = evaluated(cli_here, "K13/submission"), line_of("K13/submission", "tl.assume")
+    assert found["verdict"] == "incorrect"
+    words = f"false assumption of the code in partial_sums, line {line} (tl.assume(stride_s > 0))"
+    assert words in found["reason"], found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arch", "foreign", "done"),
+    [("gfx942", "float8_e4m3fn", "x8_f16"), ("gfx950", "float8_e4m3fnuz", "x16_f16")],
+)
+def test_a_product_that_is_done_in_another_type_is_told(cli_here: Cli, arch: str, foreign: str, done: str) -> None:
+    found = compiled(cli_here, "K16.py", arch)
+    (told,) = [line for line in found["findings"] if "in another type" in line]
+    assert f"a matrix product of {foreign} is done with v_mfma" in told and done in told, told
+    by_inputs = ("--entry", "matmul", "--inputs", "a:float8_e4m3fn[256,256],b:float8_e4m3fn[256,256]")
+    called = compiled(cli_here, "K16.py", arch, *by_inputs)
+    assert bool([line for line in called["findings"] if "in another type" in line]) == (arch == "gfx942")
+
+
+def test_invented_arguments_agree_with_the_file_s_own_heuristics(cli_here: Cli) -> None:
+    found = compiled(cli_here, "W01/pack/ops/norm.py", "gfx942")
+    (told,) = found["missed"]
+    assert "n 1024" in told and "by the file's heuristics BLOCK 1024, EVEN True" in told, told
+    assert "configuration 1 of 4: ROWS 1, waves_per_eu 2, num_warps 4" in told, told
+    (launch,) = found["launches"]
+    assert launch["constants"]["BLOCK"] == "1024" and launch["constants"]["waves_per_eu"] == "2"
+    assert all(line.startswith("norm_kernel (ROWS 1, num_warps 4): ") for line in found["findings"]), found["findings"]
+
+
+def test_what_rocm_s_headers_refuse_is_refused(cli_here: Cli) -> None:
+    found, line = compiled(cli_here, "H01.py", "gfx942", "--problem", "identity", code=1), line_of("H01", "__shfl_down")
+    first = found["reason"].splitlines()[0]
+    assert first.startswith(f"H01.py, line {line}: static assertion failed") and "64-bit integer" in first, first
+    assert [told for told in found["findings"] if "mask of 32 lanes" in told]
+
+
+def test_atomics_and_stores_are_in_the_memory_line(cli_here: Cli) -> None:
+    found = compiled(cli_here, "K11.py", "gfx942")
+    assert found["launches"][0]["accesses"]["global_atomic_pk_add_bf16"] > 0
+
+
+def test_booleans_that_are_texts_on_the_leaderboard_are_told(cli_here: Cli) -> None:
+    found = evaluated(cli_here, "E12/fixed", "--set", "compat=official")
+    assert found["verdict"] == "crashed" and "booleans of task.yml are texts" in found["reason"], found["reason"]
+    assert found["reason"].endswith("reverse)")
+    assert evaluated(cli_here, "E12/submission", "--set", "compat=official")["verdict"] == "ok"
+    intended = evaluated(cli_here, "E12/submission", "--target", "cpu")
+    assert intended["verdict"] == "incorrect" and "texts" not in intended["reason"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup, Timing, Trial, geomean
-from kernel_scientist.records.factors import UNRESOLVED
+from kernel_scientist.records.factors import UNRESOLVED, UNTIMED
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.report import ranking, summaries, tables
 from kernel_scientist.report.pages import kernels
@@ -55,9 +55,16 @@ def test_in_json(speedup: Speedup) -> None:
     summary = json.loads(json.dumps(summaries.speedup_summary(speedup)))
     assert summary["ratio"] == pytest.approx(quotient(summary["cases"]), rel=1e-12)
     assert summary["ratio"] == pytest.approx(speedup.ratio, rel=1e-5)
+    assert bool(summary["interval_why"]) == (summary["interval"] is None), "an interval that is null says why"
     rows = summaries.case_rows(evaluation(speedup).timings, speedup.cases)
     keys = {"case": "case", "time_us": "time_us", "against_us": "against_us", "ratio_interval": "interval"}
     assert [{new: row[key] for key, new in keys.items()} for row in rows] == summary["cases"]
+
+
+def test_too_few_blocks_for_an_interval_are_named() -> None:
+    summary = summaries.speedup_summary(Speedup(against="reference", ratio=2.0, interval=UNRESOLVED))
+    assert summary["interval"] is None and "fewer blocks" in summary["interval_why"]
+    assert summaries.beside(None, None)["interval_why"] == UNTIMED
 
 
 @given(speedups())
@@ -131,7 +138,7 @@ def test_in_the_final(geomeans: dict[str, float], reference_us: float) -> None:
         assert metrics[f"final_speedup_low.{row['kernel']}"] < ratio
 
 
-def test_too_few_blocks_give_no_interval() -> None:
+def test_too_few_blocks_give_interval_why() -> None:
     pair = PairedTime(time_us=2.0, against_us=1.0)
     dropped = Speedup(against="reference", ratio=0.5, interval=UNRESOLVED, cases={"c": pair})
     summary = summaries.speedup_summary(dropped)

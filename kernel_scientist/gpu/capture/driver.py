@@ -6,6 +6,7 @@ Runs in untrusted processes: imports the standard library, torch and triton only
 """
 
 import re
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,9 +33,9 @@ def target(facts: Facts) -> GPUTarget:
 class FakeDriver:
     """A driver object for `triton.runtime.driver.set_active`."""
 
-    def __init__(self, facts: Facts, benchmarker: Any) -> None:
-        """`benchmarker(call, quantiles)` returns the predicted time of a call, for the autotuner."""
-        self.facts, self.benchmarker = facts, benchmarker
+    def __init__(self, facts: Facts, benchmarker: Any, device: Callable[[], int]) -> None:
+        """`benchmarker(call, quantiles)` returns the predicted time of a call, for the autotuner. See `install`."""
+        self.facts, self.benchmarker, self.device = facts, benchmarker, device
         properties = {
             "max_shared_mem": facts.lds_bytes,
             "max_num_regs": 65536,
@@ -47,15 +48,15 @@ class FakeDriver:
             "max_threads_per_sm": 2048,
             "cooperativeLaunch": 1,
         }
-        self.utils = SimpleNamespace(get_device_properties={0: properties}.__getitem__)
+        self.utils = SimpleNamespace(get_device_properties=saying(properties))
 
     def get_current_target(self) -> GPUTarget:
         """Return the target of compilation."""
         return target(self.facts)
 
     def get_current_device(self) -> int:
-        """Return the number of the only device."""
-        return 0
+        """Return the number of the device, by which Triton keeps compiled kernels."""
+        return self.device()
 
     def set_current_device(self, device: int) -> None:
         """Do nothing: there is one device."""
@@ -84,11 +85,14 @@ class FakeDriver:
         """Do nothing: there is no cache."""
 
 
-def install(facts: Facts, benchmarker: Any) -> None:
-    """Make this the active driver, and replace the timing functions of `triton.testing`."""
+def install(facts: Facts, benchmarker: Any, device: Callable[[], int] = lambda: 0) -> None:
+    """Make this the active driver, and replace the timing functions of `triton.testing`.
+
+    `device`: returns the number of the device: there is one, but code that is compiled in another way is kept apart.
+    """
     import triton.testing
 
-    triton.runtime.driver.set_active(FakeDriver(facts, benchmarker))  # pyright: ignore
+    triton.runtime.driver.set_active(FakeDriver(facts, benchmarker, device))  # pyright: ignore
     for name, backend in backends.items():  # libraries look for exactly one driver that is active
         driver_class: Any = backend.driver
         driver_class.is_active = staticmethod(saying((name == "amd") == facts.amd))

@@ -6,7 +6,11 @@ Runs in untrusted processes.
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-from kernel_scientist.hardware import occupancy
+from kernel_scientist.hardware import grids, occupancy
+
+
+class RefusedLaunchError(Exception):
+    """The GPU's driver would refuse a launch."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,11 @@ class Facts:
         if threads > occupancy.MOST_THREADS:
             return threads, occupancy.MOST_THREADS, f"threads {of}"
         return (lds_bytes, self.lds_bytes, f"LDS {of}") if lds_bytes > self.lds_bytes else None
+
+    def require_grid(self, kernel: str, grid: grids.Grid, num_warps: int) -> None:
+        """Raise RefusedLaunchError for a launch by Triton whose grid the GPU's driver refuses."""
+        if reason := grids.refusal(self.arch, grid, num_warps * self.wave):
+            raise RefusedLaunchError(f"a launch of {kernel} is refused: {reason}")
 
     @property
     def amd(self) -> bool:

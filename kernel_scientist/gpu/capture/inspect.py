@@ -39,6 +39,8 @@ from kernel_scientist.sandbox.process import signal_name
 MEMORY_BYTES = 24 << 30
 """Address space of the process: inputs of full size are mapped, but few pages are touched."""
 
+UNKNOWN = {"constants": {}, "tuned": (), "dialect": "", "operands": ()}
+"""Fields of a code object that its assembly does not tell: only the inspecting process says them."""
 BYTES, FLOPS = 0.5, 0.98
 """Shares of a case's compulsory bytes, and of its flops if there is a `tl.dot`, that its launches must contain."""
 MOST_BYTES = 64 << 20
@@ -85,6 +87,8 @@ class Inspection:
     gpu: Gpu
     report: CompileReport
     answer: Answer
+    source: str
+    """The submission's file."""
 
     def predictions(self, problem: Problem, cases: Sequence[Case]) -> tuple[Prediction, ...]:
         """Return the predicted time of every case. Empty unless all can be predicted: a kernel must not be ranked by
@@ -269,7 +273,7 @@ def _require_true(text: str, code: CodeObject) -> None:
         own = next(c for c in assembly.read(text, code.num_warps, launched) if c.kernel == code.kernel)
     except (assembly.AssemblyError, StopIteration) as error:
         raise KernelFailure(Verdict.REJECTED, "its inspection left code that cannot be read") from error
-    if own != code:
+    if own != code.model_copy(update=UNKNOWN):
         raise KernelFailure(Verdict.REJECTED, "its inspection tells of other code than it left")
     assembly.put(text)
 
@@ -298,7 +302,7 @@ def _inspection(gpu: Gpu, source: str, answer: Answer, seconds: float, cached: b
         findings=(*findings(answer.codes, gpu.arch, source), *_torch(answer.operations)),
         missed=answer.missed,
     )
-    return Inspection(gpu, report, answer)
+    return Inspection(gpu, report, answer, source)
 
 
 def _torch(operations: Sequence[TorchOperation]) -> list[str]:

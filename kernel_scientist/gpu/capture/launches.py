@@ -6,7 +6,7 @@ more.
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture import driver, jit, torch_writes
+from kernel_scientist.gpu.capture import driver, jit, products, torch_writes
 from kernel_scientist.gpu.capture.counting_interpreter import integers
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.files.limits import cpu_seconds
@@ -33,6 +33,8 @@ from kernel_scientist.records.evaluation import CodeObject
 TUNING_SHARE = 0.4
 """Share of the time limit that one search of an autotuner may take."""
 TRACE_S = 60.0
+GLUON = "Gluon"
+"""Triton's dialect with explicit layouts."""
 OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "maxnreg", "num_ctas")
 FETCHING = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "cpu", "nonzero"))
 """Operations that bring values to the host."""
@@ -75,7 +77,10 @@ class Recorder:
     """Whether the time limit was reached before all launches were traced."""
     _kernels: dict[int, Any] = field(default_factory=dict[int, Any])
     """The function of each compiled kernel, by the compiled kernel's `id`."""
+    _products: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    """Types of the operands of each compiled kernel's matrix products, by its `id`."""
     _configurations: int = 0
+    _tuned: tuple[str, ...] = ()
     _trying: bool = False
     _tracing: bool = False
     _tried_us: float = 0.0
@@ -90,24 +95,28 @@ class Recorder:
     def install(self) -> None:
         """Replace Triton's launch function, its driver and its autotuner's clock."""
         driver.install(self.facts, self._benchmark)
+        multiplied = products.recorded()
         compiled: Callable[..., Any] = JITFunction.run  # pyright: ignore[reportUnknownMemberType]
         tuned: Callable[..., Any] = Autotuner.run  # pyright: ignore[reportUnknownMemberType]
 
         def run(kernel: JITFunction[Any], *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+            multiplied.clear()
             code = compiled(kernel, *args, grid=grid, warmup=True, **options)
             self._kernels[id(code)] = kernel
+            self._products.setdefault(id(code), tuple(multiplied))
             if not warmup:
                 self._record(kernel, code, args, grid, options)
             return code
 
         def tune(tuner: Autotuner, *args: Any, **options: Any) -> Any:
             self._configurations = len(tuner.configs) if len(tuner.configs) > 1 else 0
+            self._tuned = tunables(tuner.configs)
             share = TUNING_SHARE * (self.deadline - time.monotonic())
             self._tuned_until = time.monotonic() + min(share, self.tuning_s)
             try:
                 return tuned(tuner, *args, **options)
             finally:
-                self._configurations, self._tuned_until = 0, math.inf
+                self._configurations, self._tuned, self._tuned_until = 0, (), math.inf
 
         def loaded(code: CompiledKernel) -> None:
             found = self._code(code).object
@@ -145,8 +154,10 @@ class Recorder:
     def _record(self, kernel: Any, compiled: Any, args: tuple[Any, ...], grid: Any, options: dict[str, Any]) -> None:
         bound = jit.bound(kernel, args, options)
         sizes: Any = grid(bound) if callable(grid) else grid
-        whole = tuple(int(n) for n in (*sizes, 1, 1)[:3])
+        x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
+        whole = (x, y, z)
         code = self._code(compiled)
+        self.facts.require_grid(code.object.kernel, whole, code.object.num_warps)
         self.functions += [] if any(kernel is one for one in self.functions) else [kernel]
         seen = self._traced(kernel, bound, whole, code.object)
         stages = int(getattr(compiled.metadata, "num_stages", 1) or 1)
@@ -167,9 +178,14 @@ class Recorder:
             }
         )
 
-    def keep(self, compiled: Any) -> None:
-        """Record code without a launch. If its LDS exceeds the limit, a finding says so."""
-        self.codes[id(compiled)] = Code(len(self.codes), *_read(compiled), compiled)
+    def keep(self, compiled: Any, tuned: tuple[str, ...] = ()) -> None:
+        """Record code without a launch. If its LDS exceeds the limit, a finding says so.
+
+        `tuned`: names of the constants and options that an autotuner chose.
+        """
+        self.codes[id(compiled)] = Code(
+            len(self.codes), *_read(compiled, tuned, self._products[id(compiled)]), compiled
+        )
 
     def _code(self, compiled: Any) -> Code:
         """Return a kernel's code object. Raises OutOfResources as loading it on the device would."""
@@ -177,10 +193,13 @@ class Recorder:
         if excess := self.facts.excess(metadata.name, metadata.num_warps, metadata.shared):
             raise OutOfResources(*excess)
         if id(compiled) not in self.codes:
-            self.keep(compiled)
+            self.keep(compiled, self._tuned)
         return self.codes[id(compiled)]
 
     def _traced(self, kernel: Any, bound: dict[str, Any], grid: tuple[int, ...], code: CodeObject) -> Traffic:
+        if code.dialect == GLUON:
+            self._miss(f"{self.case}: {code.kernel} is written in Gluon, which is compiled here and not traced")
+            return Traffic(programs=max(1, grid[0] * grid[1] * grid[2]))
         slots = self.gpu.units * max(1, occupancy.resident(code.arch, *code.needs))
         arguments = [tensor for value in bound.values() if hasattr(tensor := getattr(value, "base", value), "stride")]
         known = integers(arguments, self.unknown)
@@ -201,15 +220,31 @@ class Recorder:
             self.missed.append(words)
 
 
-def _read(compiled: Any) -> tuple[str, CodeObject]:
-    """Return a compiled kernel's assembly and the code object read from it."""
+def tunables(configs: Sequence[Any]) -> tuple[str, ...]:
+    """Return the names of the constants and options in which an autotuner's configurations differ."""
+    given = [config.all_kwargs() for config in configs]
+    names = dict.fromkeys(name for one in given for name in one)
+    return tuple(name for name in names if len({str(one.get(name)) for one in given}) > 1)
+
+
+def _read(compiled: Any, tuned: tuple[str, ...], operands: tuple[str, ...]) -> tuple[str, CodeObject]:
+    """Return a compiled kernel's assembly and the code object read from it, with what only the compiler knows."""
     metadata = compiled.metadata
     text = (
         compiled.asm["amdgcn"]
         if "amdgcn" in compiled.asm
         else disassembly.of_cubin(compiled.asm["cubin"], confined=True)
     )
-    return text, assembly.read(text, metadata.num_warps, metadata.shared)[0]
+    code = assembly.read(text, metadata.num_warps, metadata.shared)[0]
+    given, params = compiled.src.constants, compiled.src.fn.params
+    bound = {param.name: given.get((place,)) for place, param in enumerate(params)}
+    known = {
+        "constants": _constants(compiled.src.fn, bound, metadata),
+        "tuned": tuned,
+        "dialect": GLUON if compiled.src.fn.is_gluon() else "Triton",
+        "operands": operands,
+    }
+    return text, code.model_copy(update=known)
 
 
 def _constants(kernel: Any, bound: dict[str, Any], metadata: Any) -> dict[str, str]:

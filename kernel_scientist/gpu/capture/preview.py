@@ -7,7 +7,7 @@ from kernel_scientist.gpu.capture import inspect as inspector
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
-from kernel_scientist.gpu.toolchains import cuda, hip
+from kernel_scientist.gpu.toolchains import cuda, hip, messages
 from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.gpu.toolchains.sources import hipified, joined
 from kernel_scientist.hardware.gpus import Gpu
@@ -70,18 +70,25 @@ def compiled(found: Inspection, timeout_s: float) -> CompileReport:
     done = [_build(build, arch, timeout_s) for build in builds]
     if missing := next((one.missing for one in done if one.missing), ""):
         raise KernelFailure(Verdict.INFRASTRUCTURE, f"it cannot be compiled on this machine: {missing}")
+    logs = [_told(one, build, found.source) for one, build in zip(done, builds, strict=True)]
     objects = [code for one in done if one.ok for code in _objects(one.assembly)]
     text = "\n".join(source for build in builds for source in build.sources)
     changes = {
         "ok": all(one.ok for one in done),
         "compiler": ", ".join(dict.fromkeys(one.compiler for one in done)),
         "seconds": round(report.seconds + sum(one.seconds for one in done), 3),
-        "log": "\n".join(one.log for one in done if one.log),
+        "log": "\n".join(log for log in logs if log),
         "objects": (*report.objects, *objects),
         "code_bytes": sum(code.code_bytes for code in (*report.objects, *objects)) or None,
         "findings": tuple(dict.fromkeys((*report.findings, *findings(objects, arch, text)))),
     }
     return report.model_copy(update=changes)
+
+
+def _told(one: Compiled, build: Build, source: str) -> str:
+    """Return a compiler's messages, after one line that says what is wrong in which line of the submission."""
+    first = "" if one.ok else messages.summary(one.log, build.name, build.sources, source)
+    return f"{first}\n{one.log}" if first else one.log
 
 
 def _build(build: Build, arch: str, timeout_s: float) -> Compiled:

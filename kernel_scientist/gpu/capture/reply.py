@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from kernel_scientist.gpu.capture import standalone
-from kernel_scientist.gpu.capture.launches import Recorder
+from kernel_scientist.gpu.capture.launches import Recorder, tunables
 from kernel_scientist.records.gpu import Build
 
 WORDS = 4000
@@ -46,11 +46,11 @@ class Reply:
             Path("compiling").write_text(f"{kernel.line} {kernel.name}")
             signal.setitimer(signal.ITIMER_PROF, COMPILER_S)  # its signal ends the process, in the compiler's code too
             lds = recorder.facts.lds_bytes
-            compiled, told = standalone.compiled(kernel, module, text, until, lds, words, kernel.name in small)
-            recorder.missed.append(f"no call: {told}"[:WORDS])
-            if compiled is not None:
-                recorder.keep(compiled)
-            self.write()
+            for compiled, told in standalone.compiled(kernel, module, text, until, lds, words, kernel.name in small):
+                recorder.missed.append(f"no call: {told}"[:WORDS])
+                if compiled is not None:
+                    recorder.keep(compiled, tunables(kernel.configs))
+                self.write()
             signal.setitimer(signal.ITIMER_PROF, 0)
             Path("compiling").unlink()
         recorder.timed_out |= time.monotonic() > until
@@ -82,7 +82,12 @@ def is_compilation(error: BaseException | None) -> bool:
     while error is not None:
         if type(error).__module__.startswith(("triton.compiler", "triton.runtime.errors")):
             return True
-        if type(error).__name__ in ("PassManagerError", "CompilationError", "ForeignAssemblyError"):
+        if type(error).__name__ in (
+            "PassManagerError",
+            "CompilationError",
+            "ForeignAssemblyError",
+            "RefusedLaunchError",
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False

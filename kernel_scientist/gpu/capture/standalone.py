@@ -22,6 +22,8 @@ KERNEL_S = 20.0
 """CPU seconds for the compilation of one kernel."""
 OPTIONS = ("num_warps", "num_stages")
 """Options of a launch that are taken from the file's own launches, where these give numbers."""
+FORMATS = (torch.float8_e4m3fnuz, torch.float8_e4m3fn)
+"""MI300's format and that of the other GPUs."""
 WRAPPERS = 8
 """Most decorators of a kernel."""
 
@@ -45,18 +47,24 @@ def compiled(
     lds_bytes: int,
     words: Callable[[Exception], str],
     small: bool = False,
-) -> tuple[Any, str]:
-    """Compile a kernel of a module with this text; return its code, and a sentence about the assumptions.
+) -> Iterator[tuple[Any, str]]:
+    """Compile a kernel of a module with this text; yield its code, and a sentence about the assumptions.
 
     The code is None if it does not compile, and the sentence says why. `words` describes an error with its line.
-    `small`: with small tiles.
+    `small`: with small tiles. Where the file says that a tensor is fp8 and not of which format, there is one for each.
     """
-    if time.monotonic() > deadline:
+    tree = ast.parse(text)
+    for fp8 in FORMATS if launch_sites.of_fp8(tree, kernel.name) else FORMATS[:1]:
+        yield _compiled(kernel, _trials(kernel, module, tree, deadline, lds_bytes, fp8), words, small)
+
+
+def _compiled(kernel: Kernel, trials: Trials, words: Callable[[Exception], str], small: bool) -> tuple[Any, str]:
+    if time.monotonic() > trials.deadline:
         return None, f"kernel.py, line {kernel.line}: {kernel.name} was not compiled: the time was over"
     try:
         with cpu_seconds(KERNEL_S, kernel.name):
-            code, setting = _trials(kernel, module, ast.parse(text), deadline, lds_bytes).best(small)
-        return code, f"{kernel.name} was compiled by itself: {_told(setting)}"
+            code, setting = trials.best(small)
+        return code, f"{kernel.name} was compiled by itself: {_told(setting, kernel.configs)}"
     except Exception as error:
         lacks = lacking(kernel.function)
         where = f"{kernel.name} does not compile by itself: "
@@ -154,13 +162,15 @@ def lacking(function: Any, depth: int = 4) -> str:
     return next((why for other in _called(function) if depth and (why := lacking(other, depth - 1))), "")
 
 
-def _trials(kernel: Kernel, module: ModuleType, tree: ast.Module, deadline: float, lds_bytes: int) -> Trials:
+def _trials(
+    kernel: Kernel, module: ModuleType, tree: ast.Module, deadline: float, lds_bytes: int, fp8: torch.dtype
+) -> Trials:
     function = kernel.function
     names = [p.name for p in function.params]
     tunables = vars(module).get("TUNABLES")
     known = guesses.Known(
         uses=uses.of(function),
-        hints=launch_sites.hints(tree, kernel.name, names, vars(module)),
+        hints=launch_sites.hints(tree, kernel.name, names, vars(module), fp8),
         tunables=tunables if isinstance(tunables, dict) else {},  # pyright: ignore[reportUnknownArgumentType]
         functions=_functions(module),
         units=guesses.units(names),
@@ -181,13 +191,23 @@ def _functions(module: ModuleType) -> dict[int, list[Any]]:
     return found
 
 
-def _told(setting: Setting) -> str:
-    """Return the invented arguments, those with equal values together."""
-    groups: dict[str, list[str]] = {}
+def _told(setting: Setting, configs: list[Any]) -> str:
+    """Return the invented arguments, those with equal values together, then what the file itself makes of them."""
     given = {} if setting.config is None else setting.config.all_kwargs()
-    for name, value in setting.arguments.items():
-        if name not in given:
-            groups.setdefault(_shown(value), []).append(name)
+    own = setting.derived.keys() | given.keys()
+    said = [_grouped({name: value for name, value in setting.arguments.items() if name not in own})]
+    if setting.derived:
+        said.append(f"by the file's heuristics {_grouped(setting.derived)}")
+    if setting.config is not None:
+        chosen = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
+        said.append(f"configuration {configs.index(setting.config) + 1} of {len(configs)}: {chosen}")
+    return "; ".join(part for part in said if part)
+
+
+def _grouped(values: Mapping[str, Any]) -> str:
+    groups: dict[str, list[str]] = {}
+    for name, value in values.items():
+        groups.setdefault(_shown(value), []).append(name)
     return ", ".join(f"{', '.join(names)} {value}" for value, names in groups.items())
 
 

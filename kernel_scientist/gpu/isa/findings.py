@@ -49,16 +49,43 @@ _BEFORE = re.compile(r"mfma_(f32_(32x32x2|16x16x2|4x4x2|32x32x4|16x16x8)_?bf16|i
 """Matrix instructions of gfx908 and gfx90a that gfx940 and later lack."""
 
 
+_FP8 = r"(?i:fp8|bf8|f8f6f4|e4m3|e5m2|qgmma)"
+TYPES = {
+    "fp8e4nv": ("float8_e4m3fn", _FP8),
+    "fp8e5": ("float8_e5m2", _FP8),
+    "fp8e4b8": ("float8_e4m3fnuz", _FP8),
+    "fp8e5b16": ("float8_e5m2fnuz", _FP8),
+    "mx e4m3": ("mxfp8 e4m3", r"f8f6f4"),
+    "mx e5m2": ("mxfp8 e5m2", r"f8f6f4"),
+    "mx e2m1": ("mxfp4 e2m1", r"f8f6f4"),
+    "bf16": ("bfloat16", r"bf16"),
+    "fp16": ("float16", r"(?<!b)f16"),
+    "int8": ("int8", r"i8"),
+}
+"""Types of operands in Triton's names: their usual names, and what the names of their matrix instructions contain."""
+NATIVE = {"gfx942": "FNUZ (float8_e4m3fnuz)", "gfx950": "OCP (float8_e4m3fn)"}
+"""The fp8 formats that an architecture's matrix instructions take."""
+
+
 def findings(objects: Sequence[CodeObject], arch: str, source_text: str) -> tuple[str, ...]:
     """Return findings about the code objects and the source, each sentence once, the most important first."""
+    named = [code.model_copy(update={"kernel": _name(code, objects)}) for code in objects]
     said = [
         line
-        for check in (_threads, _lds, _spills, _scratch, _occupancy, _narrow, _conflicts)
-        for code in objects
+        for check in (_threads, _lds, _products, _spills, _scratch, _occupancy, _narrow, _conflicts)
+        for code in named
         for line in check(code)
     ]
     lacking = omissions(objects)
     return tuple(dict.fromkeys([*lacking, *suspicions(source_text, arch), *said, *_matrix(objects, source_text)]))
+
+
+def _name(code: CodeObject, objects: Sequence[CodeObject]) -> str:
+    """Return a kernel's name with its configuration: what an autotuner chose, or what tells its code from other's."""
+    others = [other.constants for other in objects if other.kernel == code.kernel]
+    differing = {key for other in others for key in other if other[key] != code.constants.get(key)}
+    given = [f"{key} {value}" for key, value in code.constants.items() if key in code.tuned or key in differing]
+    return f"{code.kernel} ({', '.join(given)})" if given else code.kernel
 
 
 def omissions(objects: Sequence[CodeObject]) -> tuple[str, ...]:
@@ -96,6 +123,20 @@ def _lds(code: CodeObject) -> list[str]:
         f"{code.kernel}: a workgroup takes {code.lds_bytes} bytes of LDS, {code.arch} has {limit.lds_workgroup}: "
         "it does not start"
     ]
+
+
+def _products(code: CodeObject) -> list[str]:
+    """Return a sentence about matrix products that are done in another type than that of their operands."""
+    names, amd = " ".join(code.mfma), code.arch.startswith("gfx")
+    others = [kind for kind in code.operands if kind in TYPES and not re.search(TYPES[kind][1], names)]
+    others = [kind for kind in others if amd or kind.startswith("fp8")]
+    if not code.mfma or not others:
+        return []
+    done = f"done with {' and '.join(code.mfma)}"
+    native = NATIVE.get(code.arch) if any(kind.startswith("fp8") for kind in others) else None
+    why = f": {code.arch} has matrix instructions for fp8 of the format {native} only" if native else ""
+    types = ", ".join(TYPES[kind][0] for kind in others)
+    return [f"{code.kernel}: a matrix product of {types} is {done}, in another type{why}"]
 
 
 def _spills(code: CodeObject) -> list[str]:

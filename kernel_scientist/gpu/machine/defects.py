@@ -17,13 +17,14 @@ from kernel_scientist.gpu.machine.launch import Fault, Finding
 from kernel_scientist.gpu.machine.sources import Sources
 
 Grid = tuple[int, int, int]
+ENDED = "ends itself: an assertion failed, or it came where its compiler saw no way"
 KINDS = {
     Fault.READ_OUTSIDE: (OUT_OF_BOUNDS_READ, "reads outside of every tensor"),
     Fault.WRITE_OUTSIDE: (OUT_OF_BOUNDS_WRITE, "writes outside of every tensor"),
     Fault.WRITE_READ_ONLY: (READ_ONLY_WRITE, EXPLANATIONS[READ_ONLY_WRITE]),
     Fault.LDS_OUTSIDE: ("out-of-bounds access of LDS", "uses LDS beyond what the workgroup allocated"),
     Fault.SCRATCH_OUTSIDE: ("out-of-bounds access of scratch", "uses scratch beyond what the kernel allocated"),
-    Fault.TRAP: ("trap", "ends itself: an assertion failed, or it came where its compiler saw no way"),
+    Fault.TRAP: ("trap", ENDED),
     Fault.JUMP: ("jump outside of the code", "jumps to an address that is no instruction"),
 }
 NEAR = 1 << 30
@@ -39,7 +40,7 @@ def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str]
         kind, note = KINDS[finding.fault]
         statement, total = finding.statement, grid[0] * grid[1] * grid[2]
         tensor, offset = _nearest(finding, names)
-        line, text = sources.quoted(statement.file, statement.source_line)
+        line, text = sources.of(statement)
         key = (kind, line, tensor)
         result.setdefault(
             key,
@@ -53,7 +54,8 @@ def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str]
                 programs=1,
                 of_programs=total,
                 examples=(Example(finding.group, offset),),
-                note=f"{note}: lane {finding.lane} of wave {finding.wave}, {statement.mnemonic}",
+                note=f"{note}: lane {finding.lane} of wave {finding.wave}, {statement.mnemonic}"
+                + sources.callers(statement, line),
             ),
         )
     return list(result.values())

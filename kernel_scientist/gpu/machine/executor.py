@@ -8,6 +8,7 @@ import random
 import time
 from dataclasses import dataclass, field, replace
 
+from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.machine import findings, lacking, program
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
@@ -23,9 +24,13 @@ from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.program import ProgramError
 from kernel_scientist.gpu.machine.sampler import Counted, Sampler, undone
 from kernel_scientist.gpu.machine.sources import Sources
+from kernel_scientist.hardware import occupancy
 
 MOST_INSTRUCTIONS = 40_000_000_000
 """Wave instructions of one launch: an endless loop ends there, unless the call's time is over first."""
+MOST_WAITING = 1 << 17
+"""Instructions of a wave within which one of the workgroups that run first ends, if they need no others. Their loops
+that wait are short; work of that length goes to workgroups that all run at a time."""
 CALLS_BYTES = 1 << 16
 """Around the address of the buffer for calls of the host."""
 PARTS = 64
@@ -52,6 +57,8 @@ class Executor:
 
     library: Library
     threads: int
+    facts: Facts | None = None
+    """The GPU's. None: all workgroups of a launch run at a time."""
     seed: int = 0
     pattern: int = 0
     """The byte that memory holds which nobody wrote."""
@@ -85,6 +92,8 @@ class Executor:
         memory = self.allocations.memory()
         launched = Launched(launch.code.names[launch.name], launch.groups, 0)
         self.launched.append(launched)
+        if launch.groups > 0:
+            self._require_room(launch, memory)
         if launch.groups == 0 or (self.checks is not None and self._checked(launch, memory, self.checks, launched)):
             return
         parts = self._parts(launch.groups, launch.cooperative or launch.code.communicates)
@@ -104,6 +113,25 @@ class Executor:
                 break
         if counts is not None:
             launched.counted = Counted(launch, counts)
+
+    def _require_room(self, launch: KernelLaunch, memory: Memory) -> None:
+        """Raise RuntimeError if workgroups wait for others that cannot start, because the GPU is full of such."""
+        if self.facts is None or not launch.code.polls:
+            return
+        kernel = launch.kernel
+        needs = launch.waves, kernel.descriptor.get("next_free_vgpr", 0), launch.lds_bytes
+        most = self.facts.units * occupancy.resident(self.facts.arch, *needs)
+        if launch.groups <= most:
+            return
+        chosen = Options(groups=tuple(range(most)))
+        with undone(memory, launch.code):
+            result = launches.run(launch, memory, self._options(chosen, MOST_WAITING * most * launch.waves))
+        ends = [n for n, one in enumerate(launch.code.listing.statements) if one.mnemonic == "s_endpgm"]
+        if result.gave_up and not result.executed[ends].sum():
+            raise RuntimeError(
+                f"{launch.code.names[launch.name]} waits for programs that cannot run: its grid has {launch.groups}, "
+                f"{self.facts.name} runs {most} at a time, and none of the first {most} ends without the others"
+            )
 
     def _checked(self, launch: KernelLaunch, memory: Memory, checks: Checks, launched: Launched) -> bool:
         """Execute a launch in a checking run. Returns False if it has to run plainly, and memory is as before."""

@@ -17,9 +17,13 @@ from kernel_scientist.gpu.machine.defect import (
     Defect,
     Example,
 )
+from kernel_scientist.gpu.machine.defects import ENDED
 from kernel_scientist.gpu.machine.shadow import Cause, Reach, Record
 from kernel_scientist.gpu.machine.sources import Sources
+from kernel_scientist.gpu.machine.trap import TRAP
 
+ASSUMPTION: Final = "false assumption"
+"""That of Triton's `tl.assume`."""
 DEADLOCK: Final = "deadlock"
 BARRIER_MISMATCH: Final = "barrier mismatch"
 KINDS = {
@@ -37,11 +41,13 @@ KINDS = {
     Cause.JUMP: "jump outside of the code",
     Cause.BARRIERS: BARRIER_MISMATCH,
     Cause.DEADLOCK: DEADLOCK,
+    Cause.TRAP: "trap",
 }
 PLAIN = {
     Cause.WRITE_READ_ONLY: EXPLANATIONS[READ_ONLY_WRITE],
     Cause.SCRATCH_OUTSIDE: "uses scratch beyond what the kernel allocated",
     Cause.JUMP: "jumps to an address that is no instruction",
+    Cause.TRAP: ENDED,
 }
 UNSET = {
     Cause.UNSET_REGISTER: "uses a variable that has no value here",
@@ -73,8 +79,14 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
     tensor, element = _place(record, checked.tensors)
     columns, rows, layers = checked.launch.grid
     group = (record.group % columns, record.group // columns % rows, record.group // columns // rows)
+    assumed = statement.mnemonic == "s_trap" and statement.operands.strip() == str(TRAP)
+    note = (
+        "the condition is false, and the compiler may take it to be true"
+        if assumed
+        else _note(record, checked, sources)
+    )
     return Defect(
-        kind=KINDS[record.cause],
+        kind=ASSUMPTION if assumed else KINDS[record.cause],
         kernel=checked.launch.code.names[checked.launch.name],
         line=line,
         source=text or f"{statement.mnemonic} {statement.operands}",
@@ -83,7 +95,7 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
         programs=min(record.groups, columns * rows * layers),
         of_programs=columns * rows * layers,
         examples=(Example(group, element),),
-        note=f"{_note(record, checked, sources)}; first in lane {record.lane} of wave {record.wave}",
+        note=f"{note}; first in lane {record.lane} of wave {record.wave}{sources.callers(statement, line)}",
     )
 
 
@@ -97,7 +109,7 @@ def _place(record: Record, tensors: Mapping[int, Tensor]) -> tuple[str, int]:
         return "LDS", record.address & 0xFFFFFFFF
     if record.cause in (Cause.UNSET_SCRATCH, Cause.SCRATCH_OUTSIDE):
         return "local memory", record.address & 0xFFFFFFFF
-    if record.cause in (Cause.UNSET_REGISTER, Cause.BARRIERS, Cause.JUMP):
+    if record.cause in (Cause.UNSET_REGISTER, Cause.BARRIERS, Cause.JUMP, Cause.TRAP):
         return "registers" if record.cause is Cause.UNSET_REGISTER else "the code", 0
     start = record.start or max((s for s in tensors if s <= record.address), default=0)
     known = tensors.get(start)

@@ -46,6 +46,8 @@ class Cause(IntEnum):
     BARRIERS = 15
     """Waves of a workgroup wait at different barriers."""
     DEADLOCK = 16
+    TRAP = 17
+    """The code ends the wave itself."""
 
 
 class Reach(IntEnum):

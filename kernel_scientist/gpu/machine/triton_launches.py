@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from triton.compiler import CompiledKernel
+from triton.runtime import cache
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
 from kernel_scientist.gpu.capture import driver, jit
 from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.machine.assumptions import Assumptions
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.launch import NotSimulatedError
@@ -36,7 +38,9 @@ class TritonLaunches:
         """The configurations that autotuners took in their turn."""
         self._kernels: dict[int, tuple[Any, Any]] = {}
         """Function and compiled kernel, by the compiled kernel's `id`."""
-        driver.install(facts, self._benchmark)
+        self.assumptions = Assumptions()
+        driver.install(facts, self._benchmark, lambda: int(self.assumptions.checked))
+        cache.triton_key = lambda: self.assumptions.key  # the cache is this process's own; Triton's own key takes 0.3 s
         compiled: Callable[..., Any] = JITFunction.run  # pyright: ignore[reportUnknownMemberType]
 
         def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
@@ -83,6 +87,7 @@ class TritonLaunches:
         bound = jit.bound(kernel, args, options)
         sizes: Any = grid(bound) if callable(grid) else grid
         x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
+        self.facts.require_grid(metadata.name, (x, y, z), metadata.num_warps)
         loaded = self.executor.code(code.asm["amdgcn"])
         name = metadata.name
         arguments = self._arguments(loaded.kernels[name].arguments, code.src.signature, bound)

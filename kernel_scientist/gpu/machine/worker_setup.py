@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from triton.runtime import cache
 
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.fake_device import pretended
@@ -44,11 +43,10 @@ class Machine:
     def __init__(self, settings: dict[str, Any]) -> None:
         """`settings`: `facts` of the GPU; `writes` and `updates`, the positions of writable inputs; `threads`."""
         os.environ["TRITON_CACHE_DIR"] = str(Path.cwd() / "cache")
-        cache.triton_key = lambda: ""  # the cache is this process's own, and the digest of Triton's files takes 0.3 s
         self.facts = Facts(**settings["facts"])
         self.writes: tuple[int, ...] = tuple(settings["writes"])
         self.writable = (*self.writes, *settings["updates"])
-        self.executor = Executor(LIBRARY, settings["threads"])
+        self.executor = Executor(LIBRARY, settings["threads"], self.facts)
         self.triton = TritonLaunches(self.facts, self.executor)
         self.host = HostCode(STAND_IN, self.facts, self.executor) if STAND_IN else None
         self.reports: list[dict[str, Any]] = []
@@ -74,6 +72,7 @@ class Machine:
         an autotuner takes one configuration after the other. `descending`: the order of sums in matrix instructions.
         """
         self.partly, self.executor.sample_s, self.executor.descending_sums = not checked, seconds, descending
+        self.triton.assumptions.checked = checked
         self.triton.tuned = None if checked and not tuned else tuned
         self.executor.sampler = Sampler(self.facts) if counted else None
 

@@ -7,15 +7,21 @@ from kernel_scientist.records.evaluation import CodeObject
 
 MEANING = {
     "hbm": "main memory's bandwidth: move fewer bytes, or each once",
-    "cache": "the last-level cache's bandwidth: let programs on one die share tiles (program order, XCD swizzle)",
-    "l2": "L2's bandwidth: larger tiles read each line fewer times; half-used lines cost whole ones",
+    "cache": "the last-level cache's bandwidth: let programs that read the same lines run on one die (program order)",
+    "l2": "L2's bandwidth: read each line once and use it whole, half-used lines cost whole ones",
     "l1": "memory instructions: wider loads along the contiguous dimension",
     "lds": "local memory's bandwidth: wider accesses, another layout, fewer trips through it",
-    "matrix": "the matrix units: a wider type, less padding, a fuller last wave",
-    "vector": "vector instructions around the matrix units: conversions, addresses, masks, scaling",
+    "matrix": "the matrix units: a narrower type where the tolerance allows it, less padding, a fuller last wave",
+    "vector": "vector instructions: conversions, addresses, masks, functions; what a loop repeats belongs before it",
     "latency": "what a program does one after the other: more programs per CU, loads ahead of use, fewer rounds",
     "launch": "the launches themselves: fewer, fused",
 }
+OF_PRODUCTS = {
+    "cache": "the last-level cache's bandwidth: let programs on one die share tiles (program order, XCD swizzle)",
+    "l2": "L2's bandwidth: larger tiles read each line fewer times; half-used lines cost whole ones",
+    "vector": "vector instructions around the matrix units: conversions, addresses, masks, scaling",
+}
+"""What differs where the kernel multiplies matrices."""
 CLOSE = 0.6
 """Share of the largest limit from which another limit is named as well."""
 WORTH = 0.02
@@ -28,18 +34,20 @@ def words(
     gpu: Gpu, code: CodeObject, shape: Placement, limit: str, breakdown: dict[str, float], gain: float
 ) -> tuple[str, ...]:
     """Return the limits, largest first, each with a remedy. `gain`: share of the time that `roomier` code saves."""
-    said = [f"limited by {MEANING[limit]} ({breakdown[limit]:.3g} us)"]
-    others = sorted((k for k in breakdown if k in MEANING and k != limit), key=lambda k: -breakdown[k])
+    meaning = MEANING | OF_PRODUCTS if code.mfma else MEANING
+    said = [f"limited by {meaning[limit]} ({breakdown[limit]:.3g} us)"]
+    others = sorted((k for k in breakdown if k in meaning and k != limit), key=lambda k: -breakdown[k])
     close = [k for k in others if breakdown[k] > CLOSE * breakdown[limit]]
-    said += [f"close behind: {MEANING[k]} ({breakdown[k]:.3g} us)" for k in close[:2]]
-    return (*said, *_placed(gpu, shape), *_resources(code, gain))
+    said += [f"close behind: {meaning[k]} ({breakdown[k]:.3g} us)" for k in close[:2]]
+    return (*said, *_placed(gpu, shape, bool(code.mfma)), *_resources(code, gain))
 
 
-def _placed(gpu: Gpu, shape: Placement) -> list[str]:
+def _placed(gpu: Gpu, shape: Placement, multiplies: bool) -> list[str]:
     unit, slots = "CUs" if gpu.arch.startswith("gfx") else "SMs", gpu.units * shape.resident
     if shape.programs < gpu.units:
         idle = gpu.units - shape.programs
-        return [f"{shape.programs} programs leave {idle} of {gpu.units} {unit} idle: smaller tiles or split-K"]
+        more = "smaller tiles or split-K" if multiplies else "smaller tiles, or several programs for one row or output"
+        return [f"{shape.programs} programs leave {idle} of {gpu.units} {unit} idle: {more}"]
     if (lost := shape.tail(gpu)) <= TAIL:
         return []
     full = 100 * (shape.programs % slots or slots) / slots

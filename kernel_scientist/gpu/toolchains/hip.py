@@ -113,7 +113,8 @@ def _compile(source: str, arch: str, flags: list[str], tools: Toolchain, scratch
     forwarders(scratch)
     end = time.monotonic() + timeout_s
     first = _attempt(arch, flags, tools, scratch, timeout_s, lite=True)
-    if first.ok or not (_TORCH.search(source) and _HOST.search(first.log)):
+    errors = "\n".join(line for line in first.log.splitlines() if "error: " in line)
+    if first.ok or not (_TORCH.search(source) and _HOST.search(errors)):
         return first
     second = _attempt(arch, flags, tools, scratch, max(end - time.monotonic(), 1.0), lite=False)
     return second.model_copy(update={"seconds": first.seconds + second.seconds})

@@ -35,7 +35,7 @@ def test_a_script_is_imported_and_its_launches_are_seen() -> None:
     assert launches["scaled"]["grid"] in ([64, 1, 1], [128, 1, 1], (64, 1, 1), (128, 1, 1))
     assert launches["scaled"]["autotuned"] == 2
     assert launches["persistent"]["grid"][0] % 304 == 0, "it asked for the number of units and of registers"
-    assert [line for line in found["missed"] if "assertion fails" in line and "kernel.py, line 39" in line]
+    assert [line for line in found["missed"] if "assertion fails" in line and "script.py, line 39" in line]
 
 
 def test_a_file_of_a_package_that_cannot_be_imported() -> None:
@@ -59,6 +59,23 @@ def test_the_options_of_a_file_s_own_launches_are_taken() -> None:
     assert [line for line in found["findings"] if "2048 threads, gfx942 allows 1024" in line]
 
 
+def test_what_the_file_s_heuristics_and_configurations_give_is_told() -> None:
+    found = compiled("derived.py")
+    told = {line.split()[2]: line.partition("by itself: ")[2] for line in found["missed"]}
+    assert "by the file's heuristics BLOCK 2048; configuration 1 of 2: ROWS 4, num_warps 2" in told["outside"], told
+    assert "by the file's heuristics HALF 512" in told["chained"] and "QUARTER 256" in told["chained"]
+    assert "heuristics" not in told["hooked"] and "configuration 1 of 2: BLOCK 256" in told["hooked"]
+    (finding,) = [line for line in found["findings"] if line.startswith("hooked")]
+    assert finding.startswith("hooked (BLOCK 256, num_warps 4): "), finding
+
+
+def test_gluon_is_named_as_what_it_is() -> None:
+    found = compiled("gluon_copy.py")
+    assert [launch["dialect"] for launch in found["launches"]] == ["Gluon"]
+    text = [line for line in compilation.lines(found) if isinstance(line, str)]
+    assert "copy_kernel (Gluon), 4 warps" in text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("gpu", ["mi300x", "h100"])
 def test_arguments_are_invented_for_each_kernel(gpu: str) -> None:
@@ -79,9 +96,9 @@ def test_what_a_kernel_lacks_is_named_with_the_line() -> None:
     found = compiled("lacking.py")
     assert found["ok"] and names(found) == {"whole"}
     (needs,) = [line for line in found["missed"] if "combine" in line]
-    assert "kernel.py, line 11: needs needs `a_package_that_nobody_has.ops.combine`" in needs and "line 5" in needs
+    assert "lacking.py, line 11: needs needs `a_package_that_nobody_has.ops.combine`" in needs and "line 5" in needs
     (foreign,) = [line for line in found["missed"] if "inline assembly for NVIDIA" in line]
-    assert foreign.startswith("no call: kernel.py, line ") and "rcp.approx.f32" in foreign
+    assert foreign.startswith("no call: lacking.py, line ") and "rcp.approx.f32" in foreign
 
 
 def test_a_model_is_built_and_called_with_its_own_inputs() -> None:

@@ -63,6 +63,44 @@ def test_multiplying_without_matrix_instructions(source: str) -> None:
     assert "no matrix instruction" not in said(source) and said("x = a * b", mfma={}) == ""
 
 
+@pytest.mark.parametrize(
+    ("arch", "operands", "mfma", "told"),
+    [
+        ("gfx942", ("fp8e4nv",), "v_mfma_f32_32x32x8_f16", "float8_e4m3fn is done with v_mfma_f32_32x32x8_f16"),
+        ("gfx942", ("fp8e4b8",), "v_mfma_f32_32x32x16_fp8_fp8", ""),
+        ("gfx950", ("fp8e5b16",), "v_mfma_f32_32x32x16_f16", "OCP (float8_e4m3fn) only"),
+        ("gfx950", ("fp8e4nv",), "v_mfma_f32_32x32x64_f8f6f4", ""),
+        ("gfx942", ("mx e2m1", "bf16"), "v_mfma_f32_32x32x8_bf16", "mxfp4 e2m1"),
+        ("gfx942", ("int8",), "v_mfma_i32_32x32x16_i8", ""),
+        ("gfx942", ("int8",), "v_mfma_f32_32x32x8_bf16", "int8"),
+        ("gfx942", ("fp16",), "v_mfma_f32_32x32x8_bf16", "float16"),
+        ("gfx942", ("fp32",), "v_mfma_f32_32x32x8_bf16", ""),  # asked for, by `input_precision`
+        ("sm_90", ("fp8e4nv",), "QGMMA.64x128x32.F32.E4M3.E4M3", ""),
+        ("sm_90", ("fp8e5",), "HMMA.16816.F32", "float8_e5m2 is done with HMMA"),
+        ("gfx942", (), "v_mfma_f32_32x32x8_bf16", ""),
+        ("gfx942", ("fp8e4nv",), "", ""),
+    ],
+)
+def test_a_product_in_another_type_than_its_operands(
+    arch: str, operands: tuple[str, ...], mfma: str, told: str
+) -> None:
+    found = said(arch=arch, operands=operands, mfma={mfma: 1} if mfma else {})
+    assert ("in another type" in found) == bool(told) and told in found, found
+
+
+def test_a_finding_names_the_configuration_of_its_code() -> None:
+    def one(block: int, spills: int, **more: object) -> CodeObject:
+        constants = {"BLOCK": str(block), "KIND": "x", "num_warps": "4"}
+        return PLAIN.model_copy(update={"constants": constants, "spills": spills, **more})
+
+    assert findings([one(64, 0), one(128, 7)], "gfx942", "") == (
+        "k (BLOCK 128): 7 registers spilled to scratch memory (0 bytes per lane)",
+    ), "by what differs"
+    tuned = findings([one(64, 7, tuned=("BLOCK", "num_warps"))], "gfx942", "")
+    assert tuned[0].startswith("k (BLOCK 64, num_warps 4): "), "and by what the autotuner chose"
+    assert findings([one(64, 7)], "gfx942", "")[0].startswith("k: ")
+
+
 def test_each_sentence_once() -> None:
     assert len(findings([PLAIN.model_copy(update={"spills": 3})] * 5, "gfx942", "")) == 1
 

@@ -16,6 +16,8 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).parent / "scripts" / "checks.py"
+WAITING = SCRIPT.with_name("kernels_that_wait.py")
+ASSUMPTIONS = SCRIPT.with_name("kernels_that_assume.py")
 NOT_COMPILED = {"transposed_pointers", "read_transposed_pointers"}
 """Triton 3.7 has no gfx942 code for pointers that are transposed."""
 WRONG_IN_MACHINE_CODE = {
@@ -33,20 +35,24 @@ SOUND = sorted((ROOT / "tests" / "memory" / "sound").glob("*.py"))
 SEEDS = [f"{path.parts[-3]}-{path.stem}" for path in sorted((ROOT / "problems").glob("*/seeds/triton_*.py"))]
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def printed(script: Path, folder: Path) -> dict[str, Any]:
+    """Run a script in a process of its own; return what it prints."""
     machine = build.build(environment.cache_folder() / "machine")
-    folder = tmp_path_factory.mktemp("checks")
     variables = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
         "TRITON_CACHE_DIR": str(folder / "cache"),
     }
-    command = [sys.executable, str(SCRIPT), str(machine), str(folder)]
+    command = [sys.executable, str(script), str(machine), str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, env=variables)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return printed(SCRIPT, tmp_path_factory.mktemp("checks"))
 
 
 def marked(path: Path) -> set[int]:
@@ -88,3 +94,21 @@ def test_lanes_that_a_mask_switches_off_are_zero(path: Path, results: dict[str, 
 @pytest.mark.parametrize("name", SEEDS)
 def test_a_seed_is_not_accused_and_is_right(name: str, results: dict[str, Any]) -> None:
     assert results[f"seeds/{name}"] == {"defects": [], "right": True}
+
+
+def test_a_false_assumption_is_found_at_its_line_where_launches_are_checked(tmp_path: Path) -> None:
+    lines = ASSUMPTIONS.read_text().splitlines()
+    false = [number for number, line in enumerate(lines, 1) if line.endswith("# false")]
+    found = printed(ASSUMPTIONS, tmp_path)
+    assert found.pop("sound") == {"checked": [[], []], "unchecked": [[]]}
+    assert [one["checked"] for one in found.values()] == [[[["false assumption", line]]] * 2 for line in false]
+    found.pop("of_a_constant")  # its compiler sees that nothing can follow, and the plain code ends itself as well
+    assert all(one["unchecked"] == [[]] for one in found.values()), "timed code is the target's own"
+
+
+def test_programs_that_wait_for_others_that_cannot_run_are_told(tmp_path: Path) -> None:
+    found = printed(WAITING, tmp_path)
+    told = "waits for programs that cannot run: its grid has 40, MI300X runs 16 at a time"
+    few, many = found.pop("barrier")
+    assert few == "" and many.startswith(f"barrier {told}"), (few, many)
+    assert found == {"after_earlier_ones": ["", ""], "lock": ["", ""]}

@@ -9,7 +9,7 @@ from kernel_scientist.calibrate.suite import Entry
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.model import advice, predict
 from kernel_scientist.gpu.model.constants import Constants
-from kernel_scientist.gpu.model.launch import Traffic
+from kernel_scientist.gpu.model.launch import Placement, Traffic
 from kernel_scientist.gpu.model.predict import Load
 from kernel_scientist.hardware import gpus, occupancy
 from kernel_scientist.records.evaluation import CodeObject
@@ -50,6 +50,21 @@ def predicted(some: CodeObject) -> tuple[str, ...]:
     traffic = Traffic(2432, 1e9, 1e9, 3e8, 1e8, {"fp8e4b8": 2432 * 56 * 8 * 16 * 2.0 * 16 * 16 * 32}, (56.0,))
     work = Work(flops=1e9, bytes=1e6, dtype="fp8")
     return predict.predict(gpus.MI300X, "c", work, [Load(some, traffic)], Constants()).words
+
+
+def test_advice_is_for_the_kernel_at_hand() -> None:
+    plain, multiplies = code(mfma={}), code(mfma={"v_mfma_f32_16x16x32_fp8_fp8": 16})
+
+    def words(some: CodeObject, limit: str) -> str:
+        every = {limit: 1.0}
+        return "\n".join(advice.words(gpus.MI300X, some, Placement.of(gpus.MI300X, some, 64), limit, every, 0.0))
+
+    for limit in ("vector", "l2", "cache"):
+        found = words(plain, limit)
+        assert not [word for word in ("split-K", "matrix units", "share tiles") if word in found], found
+        assert "several programs for one row" in found
+        assert "split-K" in words(multiplies, limit)
+    assert "around the matrix units" in words(multiplies, "vector")
 
 
 def test_what_would_let_another_workgroup_in_is_said_in_numbers() -> None:

@@ -13,7 +13,7 @@ from kernel_scientist.gpu.capture import recorded_builds
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.isa.tally import plain
-from kernel_scientist.gpu.toolchains import cuda, hip
+from kernel_scientist.gpu.toolchains import cuda, hip, messages
 from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.gpu.toolchains.sources import hipified, joined
 from kernel_scientist.records.evaluation import CodeObject
@@ -373,3 +373,57 @@ def test_cuda_is_compiled_and_disassembled() -> None:
     wrong = cuda.compile_cuda(source.replace("b[i];", "b[i]"), "sm_90", [])
     assert not wrong.ok and not wrong.missing and "kernel.cu(6): error" in wrong.log
     assert cuda.compile_cuda(source, "sm_20", []).missing
+
+
+ASKED = """#include <hip/hip_runtime.h>
+#include <hip/hip_cooperative_groups.h>
+
+__global__ void k(int* x) {
+    int i = threadIdx.x, all = 0;
+    CALL
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x[i] = __shfl_sync(0xffffffff, i, 0);",
+        "x[i] = __shfl_xor_sync(0xffffffffu, i, 1);",
+        "x[i] = __shfl_up_sync(~0u, i, 1);",
+        "x[i] = __ballot_sync(0xffffffff, i) == 3;",
+        "int mask = -1; x[i] = __any_sync(mask, i);",
+        "x[i] = __all_sync(1, i);",
+        "x[i] = __match_any_sync(0xffffffff, i) == 3;",
+        "x[i] = __match_any_sync(~0ull, (short)i) == 3;",
+        "x[i] = __match_all_sync(0xffffffffu, i, &all) == 3;",
+        "x[i] = __reduce_add_sync(0xffffffff, i);",
+        "__syncwarp(0xffffffff);",
+        "x[i] = cooperative_groups::tiled_partition<128>(cooperative_groups::this_thread_block()).size();",
+    ],
+)
+def test_what_rocm_s_headers_assert_is_refused_with_the_submission_s_line(call: str) -> None:
+    text = ASKED.replace("CALL", call)
+    whole = f'SOURCE = r"""{text}"""'
+    found = hip.compile_hip(joined([text], "ext"), "gfx942", [])
+    said = messages.summary(found.log, "ext", [text], whole)
+    assert not found.ok and said.startswith("kernel.py, line 6: static assertion failed"), said or found.log
+    assert call.split(";")[0] in said
+
+
+def test_masks_of_64_bits_suit_the_headers() -> None:
+    calls = "__syncwarp(); __syncwarp(~0ull); x[i] = __shfl_sync(__activemask(), i, 0) + __any_sync(~0ul, i);"
+    calls += (
+        " x[i] += __match_all_sync(-1LL, i, &all) + __reduce_max_sync(0xffffffffffffffff, i) + __all_sync(~0ull, i);"
+    )
+    assert hip.compile_hip(ASKED.replace("CALL", calls), "gfx942", []).ok
+
+
+def test_the_first_error_is_told_with_its_own_line() -> None:
+    text = "#include <hip/hip_runtime.h>\n__global__ void k(int* x) { x[0] = y; }\n"
+    found = hip.compile_hip(joined(["int a;", text], "two"), "gfx942", [])
+    said = messages.summary(found.log, "two", ["int a;", text], f"import x\n{text}")
+    assert said == "kernel.py, line 3: use of undeclared identifier 'y'"
+    apart = messages.summary(found.log, "two", ["int a;", text], "put together")
+    assert apart == "two[1], line 2: use of undeclared identifier 'y'"
+    assert messages.summary("no word of the compiler's", "two", [text], text) == ""

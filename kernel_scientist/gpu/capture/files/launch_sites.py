@@ -5,6 +5,7 @@ untrusted processes: imports the standard library, torch and triton only.
 """
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -37,8 +38,13 @@ class Hint:
     """The block shape of a tensor descriptor, as hints."""
 
 
-def hints(tree: ast.Module, kernel: str, names: list[str], space: Mapping[str, Any]) -> dict[str, Hint]:
-    """Return what the launches of a kernel say, by parameter: the first launch that says something of it counts."""
+def hints(
+    tree: ast.Module, kernel: str, names: list[str], space: Mapping[str, Any], fp8: torch.dtype | None = None
+) -> dict[str, Hint]:
+    """Return what the launches of a kernel say, by parameter: the first launch that says something of it counts.
+
+    `fp8`: the type of tensors of which the documentation says that they are fp8, and not of which format.
+    """
     found: dict[str, Hint] = {}
     for call, function in _launches(tree, kernel):
         scope = _Scope(function, space)
@@ -47,10 +53,23 @@ def hints(tree: ast.Module, kernel: str, names: list[str], space: Mapping[str, A
         )
         given |= {word.arg: word.value for word in call.keywords if word.arg}
         for name, node in given.items():
-            hint = scope.hint(node)
+            hint = scope.hint(node) or (Hint(kind=fp8, tensor=True) if fp8 and _is_fp8(node, function) else None)
             if hint is not None:
                 found.setdefault(name, hint)
     return found
+
+
+def of_fp8(tree: ast.Module, kernel: str) -> bool:
+    """Return whether a kernel is launched with a tensor that the documentation around the launch calls fp8."""
+    return any(_is_fp8(node, function) for call, function in _launches(tree, kernel) for node in call.args)
+
+
+def _is_fp8(node: ast.expr, function: Function | None) -> bool:
+    """Return whether an argument is a parameter that the docstring of the function around it says is fp8."""
+    if function is None or not isinstance(node, ast.Name):
+        return False
+    told = rf"\b{re.escape(node.id)}\b[^.;]*?\b(?:fp8|float8)\b"
+    return node.id in _Scope(function, {}).params and bool(re.search(told, ast.get_docstring(function) or "", re.I))
 
 
 def _launches(tree: ast.Module, kernel: str) -> Iterator[tuple[ast.Call, Function | None]]:

@@ -35,6 +35,8 @@ class Setting:
 
     arguments: dict[str, Any]
     config: Any = None
+    derived: dict[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
+    """Arguments and options that the file's heuristics, or the configuration's hook, gave instead."""
 
     def changed(self, **changes: Any) -> "Setting":
         """Return the setting with other arguments."""
@@ -148,10 +150,11 @@ class Trials:
 
     def _compiled(self, setting: Setting) -> Any:
         given = {name: realised(value) for name, value in setting.arguments.items()}
-        options = dict(self.options)
+        invented, options = dict(given), dict(self.options)
         if setting.config is not None:
             options |= {k: v for k, v in setting.config.all_kwargs().items() if v is not None}
             given |= {name: options.pop(name) for name in list(options) if name in given}
+            invented = dict(given)
             if setting.config.pre_hook is not None:
                 with contextlib.suppress(Exception):
                     setting.config.pre_hook(given)
@@ -160,6 +163,8 @@ class Trials:
                 with contextlib.suppress(Exception):
                     value = function({**given, **options})
                     (given if name in given else options)[name] = value
+                    setting.derived[name] = value
+        setting.derived |= {name: value for name, value in given.items() if value is not invented[name]}
         return self.kernel.run(*given.values(), grid=(1, 1, 1), warmup=True, **options)
 
     def _fitting(self, compiled: Any, setting: Setting) -> tuple[Any, Setting]:

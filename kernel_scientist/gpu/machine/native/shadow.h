@@ -16,7 +16,7 @@ constexpr u32 NOBODY = ~0u;
 
 enum class Cause : u32 {
     none, pointer, unset_register, unset_lds, unset_scratch, unset_memory, race_read, race_write,
-    read_outside, write_outside, write_read_only, lds_outside, scratch_outside, jump, refused, barriers, deadlock
+    read_outside, write_outside, write_read_only, lds_outside, scratch_outside, jump, refused, barriers, deadlock, trap
 };
 // How an undefined value showed.
 enum class Reach : u32 { not_yet, address, branch, output, at_once };

@@ -165,7 +165,7 @@ int machine_check(const void* program, const void* order, const void* check, con
     if (outcome == Outcome::too_many) checker.undo();
     for (const Finding& f : launch.findings) {
         const Fault fault = Fault(f.fault);
-        const Cause kind = fault == Fault::refused ? Cause::refused : Cause::jump;
+        const Cause kind = fault == Fault::refused ? Cause::refused : fault == Fault::trap ? Cause::trap : Cause::jump;
         const u32* grid = launch.order.grid;
         const u32 group = f.group[0] + grid[0] * (f.group[1] + grid[1] * f.group[2]);
         known.reach(known.record(kind, how.launch, f.instruction, group, f.wave, f.lane, f.address, 0, nullptr, 0), Reach::at_once, f.instruction);

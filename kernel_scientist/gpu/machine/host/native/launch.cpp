@@ -14,7 +14,8 @@ struct Call {
 };
 thread_local std::vector<Call> calls;  // between <<<...>>> and the call of the kernel's stub
 
-constexpr uint64_t MOST_THREADS = 1024, MOST_BLOCKS = 0x7fffffff;
+// Of a block, and of a grid: blocks in one dimension, blocks in y and z of a kernel of a module, threads in one dimension.
+constexpr uint64_t MOST_THREADS = 1024, MOST_BLOCKS = 0x7fffffff, MOST_MODULE_BLOCKS = 65536, MOST_ITEMS = 0xffffffff;
 
 hipError_t launch(const char* function, const Symbol* kernel, dim3 grid, dim3 block, void** arguments,
                   const void* packed, size_t packed_bytes, size_t dynamic_lds, bool cooperative = false) {
@@ -28,6 +29,9 @@ hipError_t launch(const char* function, const Symbol* kernel, dim3 grid, dim3 bl
                        hipErrorInvalidConfiguration);
     if (std::max({grid.x, grid.y, grid.z}) > MOST_BLOCKS)
         return refused(function, of + "more than 2147483647 blocks", hipErrorInvalidConfiguration);
+    if (std::max({uint64_t(grid.x) * block.x, uint64_t(grid.y) * block.y, uint64_t(grid.z) * block.z}) > MOST_ITEMS)
+        return refused(function, of + "4294967296 threads or more in one dimension of its grid",
+                       hipErrorInvalidConfiguration);
     if (const hipError_t error = kernel->code->load()) return error;
     const uint32_t of_grid[3] = {grid.x, grid.y, grid.z}, of_block[3] = {block.x, block.y, block.z};
     const int status = machine->launch(kernel->code->handle, kernel->name.c_str(), of_grid, of_block, arguments, packed,
@@ -100,6 +104,8 @@ SERVED hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x,
                                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned lds, hipStream_t,
                                         void** arguments, void** extra) {
     const dim3 grid(grid_x, grid_y, grid_z), block(block_x, block_y, block_z);
+    if (std::max(grid_y, grid_z) > MOST_MODULE_BLOCKS)
+        return refused("hipModuleLaunchKernel", "more than 65536 blocks in y or z", hipErrorInvalidValue);
     return launch_packed("hipModuleLaunchKernel", function, grid, block, lds, arguments, extra);
 }
 // As in hip_ext.h: sizes in threads, not blocks; its name is C++'s.

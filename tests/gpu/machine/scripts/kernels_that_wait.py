@@ -1,0 +1,70 @@
+"""What `test_triton_checks.py` runs in a process of its own: kernels whose programs wait for each other.
+
+The GPU has two units here. Prints, as JSON, by kernel and number of programs what stops it; empty if nothing does.
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import triton
+import triton.language as tl
+
+from kernel_scientist.gpu.capture.fake_device import pretended
+from kernel_scientist.gpu.capture.inspect import facts
+from kernel_scientist.gpu.machine import library
+from kernel_scientist.gpu.machine.checking import Checks
+from kernel_scientist.gpu.machine.executor import Executor
+from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
+from kernel_scientist.gpu.machine.undefined import CheckedAllocations
+from kernel_scientist.hardware import gpus
+
+GPU = replace(facts(gpus.MI300X), units=2)
+EXECUTOR = Executor(library.loaded(Path(sys.argv[1])), 1, GPU)
+
+
+@triton.jit
+def barrier(count, out, programs):
+    tl.atomic_add(count, 1)
+    while tl.atomic_add(count, 0) < programs:
+        pass
+    tl.store(out + tl.program_id(0), 1)
+
+
+@triton.jit
+def after_earlier_ones(count, out, programs):
+    while tl.atomic_add(count, 0) < tl.program_id(0):
+        pass
+    tl.store(out + tl.program_id(0), 1)
+    tl.atomic_add(count, 1)
+
+
+@triton.jit
+def lock(count, out, programs):
+    while tl.atomic_cas(count, 0, 1) == 1:
+        pass
+    tl.store(out + tl.program_id(0), 1)
+    tl.atomic_xchg(count, 0)
+
+
+def examine(kernel, programs: int) -> str:
+    count, out = torch.zeros(1, dtype=torch.int32), torch.zeros(programs, dtype=torch.int32)
+    EXECUTOR.allocations = memory = CheckedAllocations([count, out], [0, 1], Checks(EXECUTOR.library), 1)
+    try:
+        with pretended(GPU), memory:
+            kernel[(programs,)](count, out, programs)
+    except RuntimeError as error:
+        return str(error)
+    return "" if out.all() else "not all programs ran"
+
+
+def main() -> None:
+    TritonLaunches(GPU, EXECUTOR)
+    kernels = (barrier, after_earlier_ones, lock)
+    json.dump({one.fn.__name__: [examine(one, 16), examine(one, 40)] for one in kernels}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
