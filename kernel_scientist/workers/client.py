@@ -205,12 +205,14 @@ class WorkerClient(Channel):
         at = self.native.fault(self.shared.address) - self._address
         if failure.verdict is not Verdict.CRASHED or not failure.reason.startswith(signal.SIGSEGV.name):
             return failure
-        for (slot, number), pages in self.inputs.tensors.items():
-            if slot in self._slots and pages.start <= at < pages.start + pages.length:
+        for (slot, _), pages in self.inputs.storages.items():
+            content = pages.content
+            if content and content.items and slot in self._slots and pages.start <= at < pages.start + pages.length:
                 where = "to" if pages.offset <= at < pages.offset + pages.size else "beside"
                 found = FRAME.search("".join(failure.evidence).partition(FAULT)[2])
                 line = f" (kernel.py, line {found[1]})" if found else ""
-                reason = f"it wrote {where} input {number}, which is read-only, in {doing}{line}"
+                which = f"input {' and '.join(map(str, content.items))}"
+                reason = f"it wrote {where} {which}, which is read-only, in {doing}{line}"
                 return ReadOnlyStoreError(Verdict.INCORRECT, reason, failure.evidence)
         return failure
 

@@ -35,6 +35,8 @@ class Content:
     """Whether a kernel may change nothing in it."""
     fixed: torch.Tensor | None = None
     """Which bytes a kernel may not change, where it may change others."""
+    items: tuple[int, ...] = ()
+    """Numbers of the inputs that lie in it, of protected ones."""
 
 
 @dataclass

@@ -43,6 +43,8 @@ class Part(NamedTuple):
     """One tensor of the inputs."""
 
     tensor: torch.Tensor
+    item: int
+    """Number of the input that it is, or that contains it."""
     writable: bool
     static: bool
     is_buffer: bool
@@ -143,7 +145,7 @@ class InputGenerator:
         found: list[Part] = []
         for i, item in enumerate(items(inputs.data)):
             kind = i in self.problem.writable, i in self.problem.policy.static, i in self.problem.writes
-            found += [Part(tensor, *kind) for tensor in tensors(item)]
+            found += [Part(tensor, i, *kind) for tensor in tensors(item)]
         return found
 
     def _input_set(self, case: Case, data: Any) -> InputSet:
@@ -177,7 +179,7 @@ def _content(parts: Sequence[Part], poison: int, aliases: bool) -> Content:
     returnable = tuple(view.span for part, view in zip(parts, views, strict=True) if part.writable or aliases)
     values, written = layout.raw(parts[0].tensor), [part.tensor for part in parts if part.writable]
     if not written:
-        return Content(values, returnable, protected=True)
+        return Content(values, returnable, protected=True, items=tuple(sorted({part.item for part in parts})))
     if len(parts) == 1 and views[0].is_whole:
         return Content(poison if parts[0].is_buffer else values, returnable)
     if any(part.is_buffer for part in parts):
