@@ -211,8 +211,9 @@ class WorkerClient(Channel):
                 where = "to" if pages.offset <= at < pages.offset + pages.size else "beside"
                 found = FRAME.search("".join(failure.evidence).partition(FAULT)[2])
                 line = f" (kernel.py, line {found[1]})" if found else ""
-                which = f"input {' and '.join(map(str, content.items))}"
-                reason = f"it wrote {where} {which}, which is read-only, in {doing}{line}"
+                names = " and ".join(map(str, content.items))
+                which = f"input {names}, which is" if len(content.items) == 1 else f"inputs {names}, which are"
+                reason = f"it wrote {where} {which} read-only, in {doing}{line}"
                 return ReadOnlyStoreError(Verdict.INCORRECT, reason, failure.evidence)
         return failure
 
