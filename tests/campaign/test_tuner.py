@@ -43,7 +43,7 @@ def custom_kernel(data):
     locked: list[bool] = []
 
     @contextlib.contextmanager
-    def device(_: EvaluationContext) -> Iterator[None]:
+    def device(_: EvaluationContext, purpose: str) -> Iterator[None]:
         locked.append(True)
         yield
 
