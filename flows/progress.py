@@ -19,6 +19,7 @@ from rich.text import Text
 from flows import server
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.population.entry import score
+from kernel_scientist.records import disk
 from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.names import PREFECT
 from kernel_scientist.report import ranking, tables
@@ -111,7 +112,8 @@ class Progress:
         from kernel_scientist.report.pages import campaign as page  # it imports matplotlib
 
         html = page.finished(self.campaign, confirmation)
-        write(page.file(self.campaign.name), html)
+        file = page.file(self.campaign.name)
+        disk.insist(partial(write, file, html), file.parent, self.campaign.context.evaluator.stopped)
         self.campaign.insist(partial(self.campaign.store.log_page, self.campaign.run, html))
         with _tolerating_absence():
             artifacts.update_progress_artifact(self._bar, 100.0)

@@ -1,6 +1,7 @@
 """The engine: real campaigns on a scripted endpoint; the evaluator does nothing."""
 
 import dataclasses
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from prefect import artifacts, flow
 from prefect.settings import PREFECT_API_URL, temporary_settings
+from typing_extensions import override
 
 from benchmarks import endpoint
 from benchmarks.engine import Judge, settings
@@ -22,6 +24,7 @@ from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.campaign.steps import Steps
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.records import disk
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment
@@ -196,13 +199,28 @@ def test_budgets_bound_what_is_begun(tmp_path: Path, address: str) -> None:
     assert len(campaign.population) == 9 and "budget.kernels" in str(campaign.plan.over())
 
 
-def test_servers_that_do_not_answer_keep_no_campaign_from_its_end(
+def test_neither_servers_that_do_not_answer_nor_a_full_disk_keep_a_campaign_from_its_end(
     tmp_path: Path, address: str, prefect_api: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign = Run(tmp_path, address, 4, generations=1)()
 
     def fail(*_: object, **__: object) -> None:
         raise httpx.ConnectError("connection refused")
+
+    page = tmp_path / "reports" / f"{campaign.name}.html"
+    page.parent.mkdir()
+    page.symlink_to("/dev/full")
+
+    class Room(logging.Handler):
+        """Makes room once it is said that room is waited for."""
+
+        @override
+        def emit(self, record: logging.LogRecord) -> None:
+            page.unlink(missing_ok=True)
+            disk.progress.removeHandler(self)
+
+    disk.progress.addHandler(Room())
+    campaign.context.evaluator.stopped.clear()  # a page is published before the context is closed
 
     @flow(name="shows")
     def shows() -> None:
@@ -217,6 +235,7 @@ def test_servers_that_do_not_answer_keep_no_campaign_from_its_end(
 
     with temporary_settings({PREFECT_API_URL: prefect_api}):
         shows()
+    assert page.is_file() and not page.is_symlink()
     assert "report.html" in {file.path for file in campaign.store.client.list_artifacts(campaign.run.run_id)}
     monkeypatch.setattr(campaign.store, "finish", fail)
     campaign.finish("KILLED")

@@ -17,7 +17,7 @@ import pytest
 
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load
-from kernel_scientist.records.errors import ModelError
+from kernel_scientist.records.errors import ModelError, SetupError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import ROLES, Budget, Llm
@@ -231,11 +231,14 @@ def test_a_campaign_that_no_model_ever_answered_is_no_success(cli_here: Cli, pre
     assert done.returncode == 1 and "no model replies" in result["stopped"] and result["tokens"] == 0
 
 
-def test_the_rule_based_agent_replaces_a_failing_model_if_it_is_a_fallback(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("status", "kind"), [(500, ModelError), (401, SetupError)])
+def test_the_rule_based_agent_replaces_a_failing_model_if_it_is_a_fallback(
+    status: int, kind: type[Exception], tmp_path: Path
+) -> None:
     problem = load(ROOT / "problems" / "identity")
     seed = Kernel(name="k00001", language="cpp", source=problem.seeds("cpp")[1].read_text())
     population = Population((Trial(kernel=seed, evaluation=trial("k00001", 1.0, {}).evaluation),))
-    with serving(lambda request, number: Response(status=500)) as server:
+    with serving(lambda request, number: Response(status=status)) as server:
         price = {"input_usd": 1, "output_usd": 1}
         role = {"model": "openai/scripted", "api_base": server.address, "price": price, "fallbacks": ["playbook"]}
         llm = Llm.model_validate({"selector": role, "designer": {**role, "fallbacks": []}, "attempts": 1})
@@ -245,7 +248,7 @@ def test_the_rule_based_agent_replaces_a_failing_model_if_it_is_a_fallback(tmp_p
         step = Step.of(0, "test", 1)
         selection = agent.select(population, Lessons(), step)
         assert selection.base == "k00001" and len(server.requests) == 1
-        with pytest.raises(ModelError, match=r"llm\.designer"):
+        with pytest.raises(kind, match=r"llm\.designer"):
             agent.design(population, selection, Lessons(), step)
 
 

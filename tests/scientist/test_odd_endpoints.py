@@ -5,6 +5,7 @@ What passes is tried again, what does not is not.
 
 import gzip
 import json
+import threading
 import time
 from email.utils import formatdate
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kernel_scientist.records.errors import ModelError, SetupError
+from kernel_scientist.records.errors import BudgetError, ModelError, SetupError
 from kernel_scientist.records.params import Budget, Model
 from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.parsing import ReplyError
@@ -367,10 +368,18 @@ def test_a_stream_of_another_protocol_is_not_waited_for_for_ever(tmp_path: Path)
     slow = Response(raw=(http(b"")[0], *(b": ping\n\n",) * 1000), drip_s=0.02)
     with serving(in_order(slow)) as server:
         base = server.address.removesuffix("/v1")
-        client = client_of(server, tmp_path, attempts=1, timeout_s=1, writer={"model": "anthropic/x", "api_base": base})
+        role = {"model": "anthropic/x", "api_base": base}
+        client = client_of(server, tmp_path, attempts=1, timeout_s=1, writer=role, budget=Budget(tokens=1500))
         with pytest.raises(ModelError, match="did not end within 2 s") as failed:
             ask(client)
         assert failed.value.may_pass and len(server.requests) == 1
+        with pytest.raises(BudgetError):  # it is not over for the provider, which may charge for it
+            ask(client, "write/k00002", sample=1)
+    for thread in threading.enumerate():
+        if thread.name == "model":
+            thread.join(60)
+    with client.budget.call(0.0, 1500):
+        """The connection has ended, and nothing is reserved."""
 
 
 def test_a_refused_call_is_a_wrong_set_up_only_before_the_first_reply(tmp_path: Path) -> None:

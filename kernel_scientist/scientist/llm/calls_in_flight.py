@@ -4,11 +4,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from typing import TypeVar
 
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.scientist.llm.failures import CallError
 from kernel_scientist.scientist.llm.response_cache import Reply
 
+T = TypeVar("T")
 POLL_S = 0.2
 
 
@@ -47,25 +49,25 @@ class CallsInFlight:
             with self._lock:
                 del self._futures[key]
 
-    def make(self, call: Callable[[], Reply], limit_s: float) -> Reply:
-        """Return a call's result.
+    def make(self, call: Callable[[], T], keep: Callable[[T], Reply], limit_s: float) -> Reply:
+        """Return what `keep` returns for a call's answer.
 
-        Raises StoppedError if `stopped` is set first, CallError after `limit_s`. The call itself cannot be interrupted:
-        its reply is cached when it arrives. A daemon thread, because a ThreadPoolExecutor's threads delay the end of
-        the process.
+        Raises StoppedError if `stopped` is set first, CallError if the call has no answer after `limit_s`; `keep` has
+        no limit here. The call itself cannot be interrupted: its answer is kept when it arrives. A daemon thread,
+        because a ThreadPoolExecutor's threads delay the end of the process.
         """
-        future: Future[Reply] = Future()
+        answer: Future[T] = Future()
+        kept: Future[Reply] = Future()
 
         def run() -> None:
-            try:
-                future.set_result(call())
-            except BaseException as error:
-                future.set_exception(error)
+            _settle(answer, call)
+            _settle(kept, lambda: keep(answer.result()))
 
         threading.Thread(target=run, daemon=True, name="model").start()
-        return self._result(future, limit_s)
+        self._result(answer, limit_s)
+        return self._result(kept)
 
-    def _result(self, future: Future[Reply], limit_s: float | None = None) -> Reply:
+    def _result(self, future: Future[T], limit_s: float | None = None) -> T:
         began = time.monotonic()
         while not wait([future], POLL_S).done:
             if self.stopped.is_set():
@@ -73,3 +75,11 @@ class CallsInFlight:
             if limit_s is not None and time.monotonic() - began > limit_s:
                 raise CallError(f"the reply did not end within {limit_s:g} s", True)
         return future.result()
+
+
+def _settle(future: Future[T], act: Callable[[], T]) -> None:
+    """Give a future the result of an act, or its error."""
+    try:
+        future.set_result(act())
+    except BaseException as error:
+        future.set_exception(error)

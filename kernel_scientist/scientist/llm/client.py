@@ -17,8 +17,8 @@ from kernel_scientist.records import disk
 from kernel_scientist.records.errors import NO_REPLY, ModelError, SetupError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
-from kernel_scientist.scientist.llm import costs, endpoint
-from kernel_scientist.scientist.llm.answer import CUT_OFF, REFUSAL, WITHHELD, estimated_tokens, input_tokens
+from kernel_scientist.scientist.llm import answer, costs, endpoint
+from kernel_scientist.scientist.llm.answer import CUT_OFF, REFUSAL, WITHHELD, ModelOutput
 from kernel_scientist.scientist.llm.calls_in_flight import CallsInFlight
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.failures import CallError, CircuitBreaker, delay_s
@@ -100,7 +100,7 @@ class LlmClient:
             except ReplyError as error:
                 fault = _explained(error, reply)
                 calls.append(_recorded(reply, prompt, cached, str(fault)))
-                self.cache.mark_unreadable(reply, str(fault)[:500])
+                self._insist(functools.partial(self.cache.mark_unreadable, reply, str(fault)[:500]))
                 if reply.finish in (WITHHELD, REFUSAL):
                     break
                 if reply.finish == CUT_OFF and longer == 1:
@@ -134,7 +134,8 @@ class LlmClient:
                 errors.append(f"{model.model}: {error}")
                 may_pass |= error.retryable
                 refused &= error.refused
-        if errors and refused and spec.role in ESSENTIAL and not self._answered(spec.role):
+        replaced = any(m.model == PLAYBOOK for m in self.llm.role(spec.role).fallbacks)  # by the rule-based agent
+        if errors and refused and spec.role in ESSENTIAL and not replaced and not self._answered(spec.role):
             raise SetupError(f"llm.{spec.role}: the endpoint refuses the call ({'; '.join(errors)})")
         raise ModelError(f"llm.{spec.role}: {NO_REPLY}; {'; '.join(errors) or 'no model is named'}", may_pass)
 
@@ -180,44 +181,55 @@ class LlmClient:
         raise AssertionError("llm.attempts is at least 1")
 
     def _call(self, spec: CallSpec, key: str, model: Model, request: LlmRequest) -> Reply:
-        """Make one call, pay for it and cache the reply, even if it arrives after the campaign was stopped."""
-        rate, max_tokens = costs.price(model), int(request.parameters["max_tokens"])
-        sent, start = input_tokens(request), time.monotonic()
+        """Make one call, pay for it and cache the reply, even if it arrives after the campaign was stopped.
 
-        def paid(text: str, finish: str, tokens: tuple[int, int], failure: str = "") -> Reply:
-            seconds = round(time.monotonic() - start, 3)
+        Only the provider's part has a time limit: a reply that waits for room on the disk is paid for already. A call
+        that is given up stays reserved in the budget until its connection ends, for until then it may be charged.
+        """
+        rate, max_tokens = costs.price(model), int(request.parameters["max_tokens"])
+        sent, start = answer.input_tokens(request), time.monotonic()
+
+        def paid() -> tuple[Reply, CallError | None]:
+            failure = None
+            with self.budget.call(costs.usd(rate, sent, max_tokens), sent + max_tokens) as cost:
+                try:
+                    output = endpoint.complete(model, request, self.llm.timeout_s)
+                except CallError as error:
+                    if not error.text:
+                        raise
+                    # providers charge for an incomplete reply too
+                    output, failure = ModelOutput(error.text, "", sent, answer.estimated_tokens(error.text)), error
+                cost.usd = costs.usd(rate, output.input_tokens, output.output_tokens)
+                cost.tokens = output.input_tokens + output.output_tokens
             reply = Reply(
                 request=request,
-                text=text,
-                finish=finish,
-                input_tokens=tokens[0],
-                output_tokens=tokens[1],
-                usd=costs.usd(rate, *tokens),
-                seconds=seconds,
+                text=output.text,
+                finish=output.finish,
+                input_tokens=output.input_tokens,
+                output_tokens=output.output_tokens,
+                usd=cost.usd,
+                seconds=round(time.monotonic() - start, 3),
                 role=spec.role,
                 call_key=key,
                 campaign=self.campaign,
                 about=spec.about,
-                failure=failure,
+                failure=str(failure or ""),
             )
-            disk.insist(functools.partial(self.cache.add, reply), self.cache.folder, self.stopped)
+            return reply, failure
+
+        def kept(paid_for: tuple[Reply, CallError | None]) -> Reply:
+            reply, failure = paid_for
+            self._insist(functools.partial(self.cache.add, reply))
+            if failure:
+                raise failure
             return reply
 
-        def call() -> Reply:
-            with self.budget.call(costs.usd(rate, sent, max_tokens), sent + max_tokens) as cost:
-                try:
-                    output = endpoint.complete(model, request, self.llm.timeout_s)
-                    reply = paid(output.text, output.finish, (output.input_tokens, output.output_tokens))
-                except CallError as error:
-                    if error.text:  # providers charge for an incomplete reply too
-                        partial = paid(error.text, "", (sent, estimated_tokens(error.text)), str(error))
-                        cost.usd, cost.tokens = partial.usd, partial.input_tokens + partial.output_tokens
-                    raise
-                cost.usd, cost.tokens = reply.usd, reply.input_tokens + reply.output_tokens
-                return reply
-
         endpoint.load()
-        return self._in_flight.make(call, MOST_TIMES * self.llm.timeout_s)
+        return self._in_flight.make(paid, kept, MOST_TIMES * self.llm.timeout_s)
+
+    def _insist(self, act: Callable[[], None]) -> None:
+        """Write to the response cache; a full disk is waited for."""
+        disk.insist(act, self.cache.folder, self.stopped)
 
     def _breaker(self, model: Model) -> CircuitBreaker:
         with self._lock:
