@@ -14,6 +14,7 @@ from rich.console import Console
 
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.records.errors import StoppedError, one_line
+from kernel_scientist.records.names import PREFECT
 from kernel_scientist.report import status, status_of
 from kernel_scientist.report.screen import Screen
 from tasks import AWAY
@@ -42,20 +43,21 @@ class _Keeper:
     def __init__(self, campaign: Campaign) -> None:
         self.campaign, self._ended, self._writing = campaign, threading.Event(), threading.Lock()
         self._published = 0.0
-        status.write(status_of.of_campaign(campaign))
         # a daemon: whoever stops the campaign does not wait for a Prefect server that is away
         run = contextvars.copy_context().run
         self._thread = threading.Thread(target=run, args=(self._keep,), name="status", daemon=True)
         self._thread.start()
 
     def _keep(self) -> None:
-        while not self._ended.wait(FILE_S):
+        told = False
+        while True:
             try:
                 self._look()
             except Exception as error:  # whatever is wrong with a picture of the work, the work goes on
-                progress.warning(
-                    "`kernel-scientist watch` shows no news of this campaign any more: %s", one_line(error)
-                )
+                if not told:
+                    progress.warning("`kernel-scientist watch` has no news of this campaign: %s", one_line(error))
+                told = True
+            if self._ended.wait(FILE_S):
                 return
 
     def _look(self) -> None:
@@ -76,9 +78,9 @@ class _Keeper:
             progress.warning("`kernel-scientist watch` does not know how this campaign ended: %s", one_line(error))
 
     def _end(self, state: str) -> None:
-        last = status_of.of_campaign(self.campaign, state).model_copy(update={"in_progress": {}})
         with self._writing:
             self._ended.set()
+            last = status_of.of_campaign(self.campaign, state).model_copy(update={"in_progress": {}})
             status.write(last)
         if state == status.FINISHED:
             publish(last)
@@ -102,5 +104,4 @@ def publish(seen: status.Status) -> None:
 
 def key(seen: status.Status) -> str:
     """Return the artifact's key: one per problem and target, whose versions Prefect keeps."""
-    name = f"watch-{seen.problem}-{seen.target}".lower()
-    return "".join(c if c.isascii() and c.isalnum() else "-" for c in name)
+    return PREFECT.encode(f"watch-{seen.problem}-{seen.target}")

@@ -9,7 +9,11 @@ from kernel_scientist.records.kernel import Kernel
 from tasks import retries
 
 
-@task(task_run_name="tune {kernel.name}", timeout_seconds=7200, **retries.DEVICE_ONCE)
+@task(
+    task_run_name="tune {kernel.name}",
+    timeout_seconds=4 * 3600,  # includes waiting for the device
+    **retries.DEVICE_ONCE,
+)
 def tune_kernel(context: EvaluationContext, kernel: Kernel, search: Callable[[], Kernel | None]) -> Kernel | None:
     """Return what `search` finds: the best other configuration of `kernel`, or None when there was none to try."""
     retries.pause(retries.DEVICE_S, context.stopped)

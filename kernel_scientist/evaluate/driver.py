@@ -18,6 +18,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CompileReport
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox import device_queue
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import Build, Output, ReadOnlyStoreError, Row, WorkerClient
 from kernel_scientist.workers.native import SLOTS
@@ -71,6 +72,7 @@ class Driver:
 
         `queued`: on a GPU, queue the calls behind a delay, so that their launch is not timed.
         """
+        device_queue.progressed()
         self.deliver(worker, inputs)
         room = sum(self.comparison.room(one) for one in inputs.values())
         write, inspect = (functools.partial(work, worker, inputs) for work in (self.write, self.inspect))
@@ -99,6 +101,7 @@ class Driver:
     def verify(self, inputs: Sequence[InputSet], outputs: Sequence[Output]) -> None:
         """Compare the outputs of calls with the reference's. Raises KernelFailure if one is wrong."""
         for one, output in zip(inputs, outputs, strict=True):
+            device_queue.progressed()
             self.comparison.require(one, output.tree, output.buffers)
 
     def builder(self, reports: list[CompileReport]) -> Build:

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from kernel_scientist.gpu.capture.inspect import UNKNOWN
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation
 from kernel_scientist.records.kernel import Verdict
@@ -37,4 +38,4 @@ def _code(code: CodeObject) -> Any:
         return code.digest
     lines = [line.split(";")[0].strip() for line in text.splitlines() if not _NO_CODE.match(line)]
     instructions = "\n".join(lines).replace(code.kernel, "kernel")
-    return instructions, code.model_copy(update={"digest": "", "kernel": ""})
+    return instructions, code.model_copy(update={"digest": "", "kernel": "", **UNKNOWN})

@@ -42,7 +42,9 @@ def run(problem: Problem, case: Case) -> tuple[float, float]:
 
 
 def _kept(problem: Problem, case: Case) -> tuple[float, float]:
-    name = digest(chr(0).join((problem.digest, case.model_dump_json(), environment.sources_digest("problems"))))
+    name = digest(
+        chr(0).join((problem.digest, case.model_dump_json(), environment.sources_digest("problems", "records")))
+    )
     file = environment.cache_folder() / "work" / f"{name}.json"
     if file.exists():
         flops, moved = json.loads(file.read_text())

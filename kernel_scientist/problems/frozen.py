@@ -10,7 +10,7 @@ from pathlib import Path
 from kernel_scientist.problems import trees
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.kernel import digest
+from kernel_scientist.records.kernel import Case, digest
 
 DIGESTS = "problem.json"
 """File beside the cases: digests of the problem and of its seeds."""
@@ -25,11 +25,16 @@ def freeze(problem: Problem, profile: str, folder: Path) -> list[Path]:
     for case in problem.profile(profile).tests:
         inputs = problem.generate(case)
         expected = problem.reference(problem.generate(case))
-        path = folder / f"{case.name}-seed{case.seed}.pt"
+        path = folder / _name(case)
         torch.save({"sizes": case.sizes, "seed": case.seed, "inputs": inputs, "expected": expected}, path)
         paths.append(path)
     (folder / DIGESTS).write_text(json.dumps(_digests(problem), indent=1) + "\n")
     return paths
+
+
+def _name(case: Case) -> str:
+    """Return the name of a case's file. A label has the seed."""
+    return f"{case.name}.pt" if case.label else f"{case.name}-seed{case.seed}.pt"
 
 
 def _digests(problem: Problem) -> dict[str, str]:
@@ -47,7 +52,7 @@ def verify(problem: Problem, profile: str, folder: Path) -> int:
 
     cases = problem.profile(profile).tests
     for case in cases:
-        path = folder / f"{case.name}-seed{case.seed}.pt"
+        path = folder / _name(case)
         if not path.is_file():
             raise SetupError(f"frozen case {path} is missing: run `dvc repro cases`")
         held = torch.load(path, weights_only=True)

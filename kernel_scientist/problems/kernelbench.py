@@ -132,7 +132,7 @@ def _read_by_model(file: Path, tree: ast.Module) -> set[str]:
 
     Such a size keeps its value: a kernel's file has a copy of it. So do those from which it is computed.
     """
-    outermost = symtable.symtable(file.read_text(), str(file), "exec").get_children()
+    outermost = symtable.symtable(read_text(file), str(file), "exec").get_children()
     scopes = [scope for scope in outermost if scope.get_name() not in ("get_inputs", "get_init_inputs")]
     for scope in scopes:
         scopes.extend(scope.get_children())

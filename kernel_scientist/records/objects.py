@@ -42,8 +42,8 @@ def plain(value: Any) -> Any:
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, Mapping):
         found = cast(Mapping[Any, Any], value)
-        if other := next((key for key in found if not isinstance(key, str)), None):
-            raise ObjectError(f"a dictionary with the key {other!r}, which is no text, cannot be sent to a worker")
+        if others := [key for key in found if not isinstance(key, str)]:
+            raise ObjectError(f"a dictionary with the key {others[0]!r}, which is no text, cannot be sent to a worker")
         return {key: plain(item) for key, item in found.items()}
     if isinstance(value, torch.nn.Module):
         return _module(value)

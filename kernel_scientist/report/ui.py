@@ -19,7 +19,7 @@ import click
 from filelock import FileLock
 
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.tracking import flow_links, local_store, pages
 from kernel_scientist.tracking.access import no_answer
 
@@ -58,7 +58,10 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
             if local_store.database(uri):
                 prefect = f"http://127.0.0.1:{prefect_port}"
                 client: Any = MlflowClient(tracking_uri=f"http://127.0.0.1:{mlflow_port}")
-                flow_links.follow(client, prefect, partial(_known, f"{prefect}/api"))
+                try:
+                    flow_links.follow(client, prefect, partial(_known, f"{prefect}/api"))
+                except Exception as error:  # a server with a password, a store that cannot be written
+                    click.echo(f"links from MLflow to Prefect stay as they were: {one_line(error)}")
             if page := runs_page(f"http://127.0.0.1:{mlflow_port}"):
                 click.echo(f"kernels, the fastest first: {page}")
             click.echo(f"flows use this Prefect server with: export PREFECT_API_URL={api}")

@@ -16,7 +16,8 @@ from kernel_scientist.records.errors import DeviceBusyError, StoppedError
 from kernel_scientist.sandbox import device_queue
 from kernel_scientist.sandbox.device_queue import Note, Place, Ticket
 
-POLL_S = 0.05
+POLL_S, LATER_S = 0.05, 0.5
+"""Seconds between two looks of who is next, and of those behind: a look takes time from the timing it waits for."""
 LONG_S = 60.0
 """A wait of so many seconds is worth a warning, and another one after each further such time."""
 progress = logging.getLogger("kernel_scientist.progress")
@@ -105,11 +106,11 @@ def _first(
         place = Place(Note.of_this_process(tuple(names), purpose, campaign))
         stack.callback(place.leave)
         waiting = _Waiting(names, what, place, still_s)
-        while (held := _free(names, place)) is None:
-            waiting.look()
+        while (held := _free(names, place, known := device_queue.tickets())) is None:
+            pause_s = POLL_S if waiting.look(known) else LATER_S
             if stopped is None:
-                time.sleep(POLL_S)
-            elif stopped.wait(POLL_S):
+                time.sleep(pause_s)
+            elif stopped.wait(pause_s):
                 raise StoppedError("stopped while waiting for a device")
         name, lock = held
         stack.enter_context(lock)
@@ -117,11 +118,13 @@ def _first(
         yield name
 
 
-def _free(names: Sequence[str], place: Place) -> tuple[str, contextlib.AbstractContextManager[object]] | None:
+def _free(
+    names: Sequence[str], place: Place, known: Sequence[Ticket]
+) -> tuple[str, contextlib.AbstractContextManager[object]] | None:
     """Lock the first device that is free and that nobody asked for earlier; return its name and what releases it."""
     from filelock import FileLock, Timeout
 
-    earlier = [ticket for ticket in device_queue.tickets() if ticket.order < place.order]
+    earlier = [ticket for ticket in known if ticket.order < place.order]
     for name in names:
         if any(ticket.wants(name) for ticket in earlier):
             continue
@@ -139,11 +142,12 @@ class _Waiting:
         self._began = self._moved = self._warned = time.monotonic()
         self._seen, self._said = tuple[tuple[str, float], ...](), ""
 
-    def look(self) -> None:
-        """Look at the queue. Raises DeviceBusyError when nothing has moved for too long."""
+    def look(self, known: Sequence[Ticket]) -> bool:
+        """Look at the queue; return whether this wait is the next to end. Raises DeviceBusyError when nothing has moved
+        for too long."""
         now, holders, ahead = time.monotonic(), list[Ticket](), list[Ticket]()
         self.place.touch()
-        for ticket in device_queue.tickets():
+        for ticket in known:
             if ticket.device in self.names:
                 holders.append(ticket)
             elif ticket.order < self.place.order and any(map(ticket.wants, self.names)):
@@ -162,6 +166,7 @@ class _Waiting:
             self._warned = now
             progress.warning("waiting for %s for %.0f s: %s", self.what, now - self._began, told)
         self._said = said
+        return not ahead
 
     def _still(self, now: float) -> str:
         if not self.still_s:

@@ -49,7 +49,9 @@ def restored(spec: protocol.Header, buffers: Sequence[bytearray], device: str = 
     """Return the inputs that `encode` described, in memory of a device. Raises WireError."""
     import torch
 
-    flat = [torch.frombuffer(one, dtype=torch.uint8).to(device) if one else torch.empty(0) for one in buffers]
+    flat = [
+        torch.frombuffer(one, dtype=torch.uint8).to(device) if one else torch.empty(0, device=device) for one in buffers
+    ]
     storages = [one.untyped_storage() for one in flat]
 
     def made(leaf: protocol.Header, view: View) -> torch.Tensor:

@@ -138,7 +138,8 @@ class MlflowStore(Experiment):
         incomplete = self._children(parent.run_id, "attributes.status != 'FINISHED'")
         for run in incomplete:
             self.client.delete_run(run.info.run_id)
-        self.client.set_tag(parent.run_id, owner.TAG, owner.this_process())
+        for tag, whose in ((owner.TAG, owner.this_process()), (owner.BELONGS, environment.owner())):
+            self.client.set_tag(parent.run_id, tag, whose)
         self.client.update_run(parent.run_id, status="RUNNING")
         return len(incomplete)
 

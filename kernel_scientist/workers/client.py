@@ -202,9 +202,10 @@ class WorkerClient(Channel):
     def _death(self, doing: str) -> KernelFailure:
         """Return the failure of a worker that has ended: a store to a read-only input is told as that."""
         failure = super()._death(doing)
-        at = self.native.fault(self.shared.address) - self._address
-        if failure.verdict is not Verdict.CRASHED or not failure.reason.startswith(signal.SIGSEGV.name):
+        crashed = failure.verdict is Verdict.CRASHED and failure.reason.startswith(signal.SIGSEGV.name)
+        if self.on_gpu or not crashed:  # a GPU's memory is not write-protected: the host may not touch it at all
             return failure
+        at = self.native.fault(self.shared.address) - self._address
         for (slot, _), pages in self.inputs.storages.items():
             content = pages.content
             if content and content.items and slot in self._slots and pages.start <= at < pages.start + pages.length:

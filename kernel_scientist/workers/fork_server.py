@@ -168,10 +168,11 @@ class ForkServer:
 
     def _end_orphans(self) -> None:
         """Kill the descendants of workers that have ended, also those in a session of their own, and wait for them."""
-        while orphans := set(lifetime.children()) - self.workers.keys():
-            for orphan in orphans:
-                os.kill(orphan, signal.SIGKILL)
-                os.waitpid(orphan, 0)
+        with contextlib.suppress(FileNotFoundError):  # a system without lists of children
+            while orphans := set(lifetime.children()) - self.workers.keys():
+                for orphan in orphans:
+                    os.kill(orphan, signal.SIGKILL)
+                    os.waitpid(orphan, 0)
 
     def _kill(self, pid: int) -> None:
         if pid in self.workers:  # once reaped, its number may belong to another process

@@ -71,7 +71,7 @@ class SharedMemory(Places):
     def _changed(self, pages: StoragePages) -> bool:
         """Whether bytes were changed that may not be, in a storage where others may."""
         content = pages.content
-        if content is None or content.fixed is None or isinstance(content.values, int):
+        if content is None or content.fixed is None or isinstance(content.values, int) or not pages.size:
             return False
         import torch
 

@@ -10,6 +10,9 @@ ALLOWED = {
     "kernel_scientist/campaign/kernelbot/judge.py": "when a submission was sent is on record for another process",
     "kernel_scientist/evaluate/timing/aa_noise.py": "how old a file is; a jump measures the noise again",
     "kernel_scientist/hardware/measured.py": "how old a file is; a jump measures the peaks again",
+    "kernel_scientist/sandbox/device_lock.py": "for how long others have held a device, in words",
+    "kernel_scientist/sandbox/device_queue.py": "whether a process has touched its file; a jump passes it by once",
+    "kernel_scientist/scientist/llm/failures.py": "a date that an endpoint names, bounded by llm.longest_delay_s",
 }
 """Uses of the wall clock that are no time stamps of records."""
 

@@ -166,7 +166,7 @@ def check_implementation(data, output):
 
 def test_inputs_in_a_list_have_positions_as_those_in_a_tuple(tmp_path: Path, pool: WorkerPool) -> None:
     evaluator = Evaluator(loaded(tmp_path, LISTED, [{"n": 100}], writes=[1]), "cpu", pool.harness, pool)
-    for line, verdict in (("", Verdict.OK), ("data[0][0] += 1", Verdict.CRASHED)):
+    for line, verdict in (("", Verdict.OK), ("data[0][0] += 1", Verdict.INCORRECT)):
         source = f"def custom_kernel(data):\n    data[1].copy_(2 * data[0])\n    {line}\n    return data[1]\n"
         kernel = Kernel(name="k", language="cpp", source=source)
         found = evaluator.check(kernel, evaluator.compile(kernel))
@@ -179,6 +179,7 @@ def test_inputs_in_a_list_have_positions_as_those_in_a_tuple(tmp_path: Path, poo
     [
         (("torch.empty(n)", "torch.eye(n).to_sparse()"), "input 1: a tensor of layout sparse_coo cannot be sent"),
         (("[x, torch", "[{1: x}, torch"), "input 0: a dictionary with the key 1, which is no text"),
+        (("[x, torch", "[{0: x}, torch"), "input 0: a dictionary with the key 0, which is no text"),
         (("torch.empty(n)", "torch.empty(1).expand(n)"), "input 1 may be written, and several of its elements share"),
         (("[x, torch", "[x.to(torch.complex64).conj(), torch"), "input 0: a lazily conjugated tensor"),
     ],

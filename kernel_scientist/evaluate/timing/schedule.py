@@ -148,7 +148,10 @@ class _TimingRun:
         with ExitStack() as stack:
             for other, worker in self.workers.items():
                 if other != name:
-                    stack.enter_context(worker.paused())
+                    stopped = stack.enter_context(worker.paused())
+                    if worker.can_stop and stopped.error:
+                        reason = f"its threads could not be stopped while {name} ran (error {stopped.error})"
+                        raise BesideError(other, reason)
             yield
 
     def _scheduling(self) -> Scheduling:

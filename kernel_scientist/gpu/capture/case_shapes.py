@@ -20,7 +20,12 @@ def described(problem: Problem, case: Case) -> protocol.Header:
     If the generator needs values, it is run with real tensors, but the values of large ones are zeros. Raises WireError
     if an input cannot be described.
     """
-    key = (problem.digest, case.model_dump_json(), metadata.version("torch"), environment.sources_digest("problems"))
+    key = (
+        problem.digest,
+        case.model_dump_json(),
+        metadata.version("torch"),
+        environment.sources_digest("problems", "records"),
+    )
     kept = environment.cache_folder() / "case-shapes" / f"{digest(chr(0).join(key))}.json"
     if kept.exists():
         return json.loads(kept.read_text())

@@ -184,7 +184,7 @@ class Recorder:
         `tuned`: names of the constants and options that an autotuner chose.
         """
         self.codes[id(compiled)] = Code(
-            len(self.codes), *_read(compiled, tuned, self._products[id(compiled)]), compiled
+            len(self.codes), *_read(compiled, tuned, self._products.get(id(compiled), ())), compiled
         )
 
     def _code(self, compiled: Any) -> Code:

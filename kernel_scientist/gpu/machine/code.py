@@ -51,8 +51,9 @@ class Code:
         return any("_atomic_" in s.mnemonic or "sc1" in s.operands.split() for s in self.listing.statements)
 
     @cached_property
-    def polls(self) -> bool:
-        """Return whether a loop reads what other workgroups may change: by an atomic operation or past the caches."""
+    def polls(self) -> tuple[int, ...]:
+        """Return the instructions of loops that read what other workgroups may change: by an atomic operation or past
+        the caches. Of loops within each other only the innermost count."""
         statements, labels = self.listing.statements, self.listing.labels
 
         def reads(one: Statement) -> bool:
@@ -65,7 +66,13 @@ class Code:
             for end, one in enumerate(statements)
             if "branch" in one.mnemonic
         ]
-        return any(start <= number <= end for start, end in loops if start < end for number in reading)
+        found = set[int]()
+        for number in reading:
+            around = [(end - start, start, end) for start, end in loops if start <= number <= end and start < end]
+            if around:
+                _, start, end = min(around)
+                found |= {*range(start, end + 1)}
+        return tuple(sorted(found))
 
     @property
     def calls_host(self) -> bool:

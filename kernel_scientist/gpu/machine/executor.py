@@ -31,6 +31,8 @@ MOST_INSTRUCTIONS = 40_000_000_000
 MOST_WAITING = 1 << 17
 """Instructions of a wave within which one of the workgroups that run first ends, if they need no others. Their loops
 that wait are short; work of that length goes to workgroups that all run at a time."""
+WAITING = 0.9
+"""Share of the instructions that belong to loops that wait, if workgroups do nothing else."""
 CALLS_BYTES = 1 << 16
 """Around the address of the buffer for calls of the host."""
 PARTS = 64
@@ -127,7 +129,8 @@ class Executor:
         with undone(memory, launch.code):
             result = launches.run(launch, memory, self._options(chosen, MOST_WAITING * most * launch.waves))
         ends = [n for n, one in enumerate(launch.code.listing.statements) if one.mnemonic == "s_endpgm"]
-        if result.gave_up and not result.executed[ends].sum():
+        waiting = result.executed[list(launch.code.polls)].sum() >= WAITING * result.executed.sum()
+        if result.gave_up and waiting and not result.executed[ends].sum():
             raise RuntimeError(
                 f"{launch.code.names[launch.name]} waits for programs that cannot run: its grid has {launch.groups}, "
                 f"{self.facts.name} runs {most} at a time, and none of the first {most} ends without the others"

@@ -60,6 +60,8 @@ _REFERRED = re.compile(r"(?<![\w$.])([\w$.]+)@(?:rel32|gotpcrel32)@lo")
 _DEFINED = re.compile(r"^\s*(?:\.(?:set|comm|lcomm|amdgpu_lds)\s+)?([\w$.]+)\s*[:,]", re.MULTILINE)
 """Symbols in assembly: references in code, and labels or definitions."""
 _TORCH = re.compile(r"#\s*include\s*[<\"](torch|ATen|c10|pybind11)/")
+_SAID = re.compile(r": (?:fatal )?error: |: note: candidate")
+"""What a compiler says, without the code that it quotes and the files that led there."""
 _HOST = re.compile(
     r"at::|c10::|torch|Tensor|pybind|py::|AT_|TORCH_|'(ATen|c10)/|error: (no member|use of undecl|unknown type)"
 )
@@ -113,7 +115,7 @@ def _compile(source: str, arch: str, flags: list[str], tools: Toolchain, scratch
     forwarders(scratch)
     end = time.monotonic() + timeout_s
     first = _attempt(arch, flags, tools, scratch, timeout_s, lite=True)
-    errors = "\n".join(line for line in first.log.splitlines() if "error: " in line)
+    errors = "\n".join(line for line in first.log.splitlines() if _SAID.search(line))
     if first.ok or not (_TORCH.search(source) and _HOST.search(errors)):
         return first
     second = _attempt(arch, flags, tools, scratch, max(end - time.monotonic(), 1.0), lite=False)

@@ -134,7 +134,7 @@ int lab_stop(int pid, int spare, int* stopped, int most, int64_t limit_ms) {
                 const int error = errno;
                 if (error == ESRCH || is_ending(pid, thread)) continue;
                 closedir(folder);
-                lab_resume(stopped, first);
+                lab_resume(stopped, count);
                 return -error;
             }
             ptrace(PTRACE_INTERRUPT, thread, nullptr, nullptr);

@@ -35,7 +35,7 @@ class Inbox:
         size = os.fstat(descriptor).st_size
         self._pages = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
-        self._views = _Views(self._storage)
+        self._views = _Views(self._storage, "cpu")
         self._populated = set[tuple[int, int]]()
         """(offset, length) of pages that are already mapped."""
 
@@ -90,7 +90,7 @@ class DeviceInbox:
         self._kept = kernel
         self._mapping = DeviceMapping(runtime, size, descriptor)
         self.address = self._mapping.address
-        self._views = _Views(lambda offset, size: self._mapping.bytes(offset, size).untyped_storage())
+        self._views = _Views(lambda offset, size: self._mapping.bytes(offset, size).untyped_storage(), device)
 
     def decode(self, spec: protocol.Header) -> Any:
         """Return the inputs that `spec` describes; their values arrive later."""
@@ -100,9 +100,9 @@ class DeviceInbox:
 class _Views:
     """The tensors over a memory. One that comes again at its place is the same object; neighbours share a storage."""
 
-    def __init__(self, storage: Callable[[int, int], torch.UntypedStorage]) -> None:
-        """storage: returns `size` bytes at an offset."""
-        self._make = storage
+    def __init__(self, storage: Callable[[int, int], torch.UntypedStorage], device: str) -> None:
+        """storage: returns `size` bytes at an offset; device: where they are."""
+        self._make, self._device = storage, device
         self._storages: dict[tuple[int, int], torch.UntypedStorage] = {}
         self._tensors: dict[tuple[View, int], torch.Tensor] = {}
 
@@ -111,7 +111,7 @@ class _Views:
         if (view, spot.offset) not in self._tensors:
             key = spot.offset, view.storage_bytes
             if key not in self._storages:
-                empty = torch.empty(0, dtype=torch.uint8)
+                empty = torch.empty(0, dtype=torch.uint8, device=self._device)
                 self._storages[key] = self._make(*key) if view.storage_bytes else empty.untyped_storage()
             self._tensors[view, spot.offset] = view.over(self._storages[key])
         return self._tensors[view, spot.offset]

@@ -17,7 +17,7 @@ def test_threads_describe_a_case_at_the_same_time(tmp_path: Path, monkeypatch: p
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: case_shapes.described(PROBLEM, CASE), range(16)))
     first, second = found[0]["items"]
-    assert first == second == {"kind": "tensor", "dtype": "float16", "shape": [1024], "stride": [1]}
+    assert first == second == {"kind": "tensor", "dtype": "float16", "shape": [1024], "stride": [1], "first": 0}
     assert all(one == found[0] for one in found) and len(list(tmp_path.rglob("*.json"))) == 1
 
 

@@ -37,7 +37,7 @@ class Call:
         memory = CheckedAllocations([self.a, self.b], (1,), self.checks, seed=7)
         if unwritten:
             memory.poison(self.b)
-        self.executor = Executor(harness.machine(), 1, 7, PATTERN, memory, self.checks)
+        self.executor = Executor(harness.machine(), 1, None, 7, PATTERN, memory, self.checks)
 
     def run(self, source: str = ADDS) -> None:
         compiled = hip.compile_hip(source, "gfx942", [])
