@@ -29,7 +29,7 @@ from kernel_scientist.campaign.steps import progress as say
 from kernel_scientist.evaluate.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records import factors
-from kernel_scientist.records.approval import Approval
+from kernel_scientist.records.approval import Approval, Promotion
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
@@ -150,9 +150,8 @@ def _concluded(
         version = ""
         if registered:
             version = f"version {campaign.insist(partial(campaign.store.next_version, model))} of {model}"
-        answer = _answer(campaign, question(summary, best.kernel, reason, replaces, version), turn)
-    if answer.refusal:
-        replaces, registered, reason = False, False, f"not promoted: {answer.refusal}"
+        answer, overtaken = _answer(campaign, question(summary, best.kernel, reason, replaces, version), turn)
+        replaces, registered, reason = Promotion(replaces, registered, reason).after(answer, overtaken)
     export = partial(champion.export, campaign, confirmation, replaces, reason, summary, answer)
     campaign.insist(export)
     if registered:
@@ -172,17 +171,17 @@ def _finish(campaign: Campaign, summary: dict[str, Any]) -> None:
     campaign.finish()
 
 
-def _answer(campaign: Campaign, asked: str, turn: ExitStack) -> Approval:
-    """Return a person's decision about a champion. Other campaigns do not wait for the answer."""
+def _answer(campaign: Campaign, asked: str, turn: ExitStack) -> tuple[Approval, bool]:
+    """Return a person's decision about a champion, and whether another campaign promoted its own meanwhile.
+
+    Other campaigns do not wait for the answer.
+    """
     context = campaign.context
     standing = champions.source(context)
     turn.close()
     answer = context.steps.approve(context, asked)
     turn.enter_context(champions.turn(context))
-    if not answer.refusal and champions.source(context) != standing:
-        overtaken = "another champion was promoted while this one waited for approval"
-        return answer.model_copy(update={"refusal": overtaken})
-    return answer
+    return answer, champions.source(context) != standing
 
 
 def question(summary: dict[str, Any], kernel: Kernel, reason: str, promoted: bool, version: str) -> str:

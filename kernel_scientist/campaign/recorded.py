@@ -1,29 +1,58 @@
 """The confirmation that a campaign recorded beside its champion's file, so that the pipeline need not repeat it.
 
-It stands for a new one only if kernel, problem, evaluator, settings and machine are the same.
+It stands for a new one only if that would be the same: kernel, what it must be faster than, what else it is timed
+beside, problem, evaluator, settings and machine. A campaign confirms against its best seed, `validate` against the last
+of the other seeds; they are usually the same. A seed that stays champion had nothing to beat, so it is confirmed anew
+if there are others.
 """
 
+import hashlib
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.campaign import preflight
+from kernel_scientist.campaign import preflight, single
 from kernel_scientist.campaign.evaluation_context import fingerprint
 from kernel_scientist.compile.source import language_of, read_kernel
+from kernel_scientist.hardware import cpu
 from kernel_scientist.hardware.targets import Target
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.imports import reference_kernels
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records import environment
+from kernel_scientist.records.evaluation import Confirmation
+from kernel_scientist.records.kernel import Kernel, Verdict, digest
 from kernel_scientist.records.params import Params
 
 FILE, KEY = "validation.json", "key"
 """The file, with the JSON of `validate`, and its field that tells of what the confirmation is."""
 
 
-def key(params: Params, problem: Problem, target: Target, kernel: Kernel) -> str:
-    """Return all that a confirmation of a kernel depends on, as a digest; empty if other hosts confirm it."""
+def key(params: Params, problem: Problem, target: Target, kernel: Kernel, baseline: str) -> str:
+    """Return all that a confirmation of a kernel depends on, as a digest; empty if other hosts confirm it.
+
+    `baseline`: the source that the kernel must be faster than; see `baseline`.
+    """
     if target.pool or target.board:
         return ""
-    return fingerprint(params, problem, target, kernel, f"confirm {params.validate_.model_dump_json()}")
+    step = f"confirm {params.validate_.model_dump_json()}"
+    machine = (socket.gethostname(), cpu.model(), str(cpu.cores()))
+    beside = problem.seeds(kernel.language) + reference_kernels.files(problem.name, reference_kernels.BAR)
+    opponents = (f"{file.parent.name}/{file.name} {_digest(file)}" for file in beside)
+    evaluated = fingerprint(params, problem, target, kernel, step)
+    # this package decides what a kernel is timed beside and must beat
+    parts = (evaluated, environment.sources_digest("campaign"), digest(baseline), *machine, *opponents)
+    return digest(chr(0).join(parts))
+
+
+def baseline(population: Population, confirmation: Confirmation) -> str:
+    """Return the source that a campaign's champion had to be faster than; empty for nothing, `reference` for that.
+
+    `validate` never demands that a kernel is faster than the reference, unless that is a seed.
+    """
+    name = confirmation.baseline
+    return population.get(name).kernel.source if name in population else name
 
 
 def confirmation(file: Path, params: Params) -> dict[str, Any] | None:
@@ -40,5 +69,14 @@ def confirmation(file: Path, params: Params) -> dict[str, Any] | None:
         known = found[KEY]
     except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is damaged
         return None
-    wanted = key(params, problem, target, kernel)
+    rivals = single.rivals(problem, kernel)
+    wanted = key(params, problem, target, kernel, rivals[-1].source if rivals else "")
     return found if is_decided and wanted and known == wanted else None
+
+
+def _digest(file: Path) -> str:
+    """Return a digest of a seed or bar; empty if it cannot be read: a champion is exported all the same."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return ""

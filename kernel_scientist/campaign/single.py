@@ -13,6 +13,7 @@ from kernel_scientist.campaign.steps import FUNCTIONS, Measured, Steps, decided,
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.population.lineage import distinct_name
+from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
@@ -67,11 +68,19 @@ def validate(
     The kernel must be faster than `against` (a file; default: the last of the problem's other seeds).
     """
     with _opened(file, params, steps, connect) as (context, kernel):
-        files = [Path(against)] if against else context.problem.seeds(kernel.language)
-        sources = {distinct_name(f.stem, (REFERENCE, kernel.name), "against"): read_kernel(f) for f in files}
-        seeds = [TimedSource(name=n, source=source) for n, source in sources.items() if source != kernel.source]
+        seeds = rivals(context.problem, kernel, against)
         others, baseline = [context.evaluator.reference(), *seeds], seeds[-1].name if seeds else None
         return context, kernel, confirm_beside_bars(context, kernel, others, baseline)
+
+
+def rivals(problem: Problem, kernel: Kernel, against: str | None = None) -> list[TimedSource]:
+    """Return what `validate` times a kernel beside, apart from reference and bars; it must be faster than the last.
+
+    `against`: a file; without one they are the problem's other seeds. Raises SetupError for a file that is no kernel.
+    """
+    files = [Path(against)] if against else problem.seeds(kernel.language)
+    sources = {distinct_name(f.stem, (REFERENCE, kernel.name), "against"): read_kernel(f) for f in files}
+    return [TimedSource(name=name, source=source) for name, source in sources.items() if source != kernel.source]
 
 
 def confirm_beside_bars(

@@ -150,8 +150,8 @@ def evaluate(verbose: bool, as_json: bool, **arguments: Any) -> None:
 @click.option(
     "--recorded",
     is_flag=True,
-    help="Use the confirmation that `optimize` wrote beside FILE, if kernel, problem, evaluator, settings and machine "
-    "are the same.",
+    help="Use the confirmation that `optimize` wrote beside FILE, if kernel, baseline, opponents, problem, evaluator, "
+    "settings and machine are the same.",
 )
 @VERBOSE
 @with_params

@@ -56,7 +56,8 @@ def export(
     source = submission(best.kernel, context.problem)
     validation = summaries.validation_summary(context, best.kernel, confirmation)
     written = best.kernel.model_copy(update={"source": source})
-    made = {recorded.KEY: recorded.key(context.params, context.problem, context.target, written)}
+    baseline = recorded.baseline(campaign.population, confirmation)
+    made = {recorded.KEY: recorded.key(context.params, context.problem, context.target, written, baseline)}
     for folder in folders:
         write(folder / champions.SOURCE, source)
         write_json(folder / champions.CARD, card)

@@ -84,7 +84,7 @@ class Screen(Record):
         yield f"campaign   {seen.campaign}: {seen.problem} in {seen.language} on {seen.target}, {self._state()}"
         yield f"champion   {self._champion()}"
         if result := seen.result:
-            yield f"{'confirmed' if result.confirmed else 'not confirmed':10} {result.text}: {result.why}"
+            yield f"{result.status:10} {result.text}: {result.why}"
         if mark := self._mark():
             yield mark
         yield f"kernels    {self._kernels()}"

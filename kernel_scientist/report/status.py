@@ -41,8 +41,10 @@ class Champion(Record):
 class Result(Record):
     """What a finished campaign says of its champion: its confirmation, in fresh processes."""
 
+    status: str
+    """`confirmed`, `correct` (there was nothing to be faster than, as for a seed that stays), or `not confirmed`."""
     confirmed: bool
-    """Whether it was confirmed."""
+    """Whether it was confirmed to be faster than what it had to beat."""
     text: str
     """The factor over the reference with its interval, in the confirmation."""
     why: str

@@ -12,12 +12,12 @@ from kernel_scientist.population.final import Final
 from kernel_scientist.population.gain import Gain
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import environment
-from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.evaluation import CONFIRMED, Trial
 from kernel_scientist.records.factors import factor
 from kernel_scientist.records.kernel import REFERENCE
-from kernel_scientist.report import status, tables
+from kernel_scientist.records.names import slug
+from kernel_scientist.report import status, summaries, tables
 from kernel_scientist.report.status import Champion, Limit, Noise, Outcome, Result, RoleCalls, Status
-from kernel_scientist.report.summaries import SUMMARY
 from kernel_scientist.tracking import owner, run_content
 from kernel_scientist.tracking.found import Found
 from kernel_scientist.tracking.mlflow_store import CampaignRun
@@ -76,7 +76,7 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
         {**metrics, "elapsed_s": plan.elapsed_s()},
         list(recorder.pace),
         params.budget.model_dump(),
-        campaign.store.text(campaign.run, SUMMARY) if state == status.FINISHED else None,
+        campaign.store.text(campaign.run, summaries.SUMMARY) if state == status.FINISHED else None,
     )
     return facts.of(
         campaign=campaign.name,
@@ -102,7 +102,7 @@ def of_store(found: Found) -> Status:
         run.metrics,
         found.pace,
         {name: _number(params.get(f"budget.{name}")) for name in ("minutes", "usd", "tokens", "kernels")},
-        found.store.text(run, SUMMARY),
+        found.store.text(run, summaries.SUMMARY),
     )
     process = run.tags.get(owner.TAG, "")
     return facts.of(
@@ -155,7 +155,8 @@ def _result(summary: str | None) -> Result | None:
     if not said.get("champion"):
         return None
     text = factor(said["speedup"], said["interval"])
-    return Result(confirmed=bool(said["confirmed"]), text=text, why=said.get("why") or "")
+    came = summaries.status(said)
+    return Result(status=came, confirmed=came == CONFIRMED, text=text, why=said.get("why") or "")
 
 
 def _title(trial: Trial) -> str:
@@ -205,10 +206,12 @@ def _roles(metrics: Mapping[str, float], reasons: Mapping[str, str]) -> tuple[Ro
 
 
 def _target(run: CampaignRun) -> str:
-    """Return the target by the campaign's id, `PROBLEM-TARGET-DATE-TIME-MARK`: the parameter may say `auto`."""
-    given, name = run.params.get("target", ""), run.campaign.rsplit("-", 3)[0]
-    found = name.removeprefix(f"{run.params.get('problem', '')}-")
-    return found if given == "auto" and found != name else given
+    """Return the target's name by the campaign's id, `PROBLEM-TARGET-DATE-TIME-MARK`, as a running campaign gives it.
+
+    The parameter may say `auto`, or name a pool; it is what there is if the id does not begin with the problem.
+    """
+    name, problem = run.campaign.rsplit("-", 3)[0], f"{slug(run.params.get('problem', ''))}-"
+    return name.removeprefix(problem) if name.startswith(problem) else run.params.get("target", "")
 
 
 def _number(text: str | None) -> float | None:

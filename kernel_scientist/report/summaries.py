@@ -188,7 +188,7 @@ def mean(cases: Sequence[Mapping[str, Any]], key: str) -> float | None:
 def beside(public: dict[str, Any] | None, held_out: dict[str, Any] | None) -> dict[str, Any]:
     """Return times in us of a champion and another source, and their ratio: of one run, None if they were not timed.
 
-    `public`, `held_out`: the champion's speedups over the other source.
+    `public`, `held_out`: the champion's speedups over the other source; older ones do not say why there is no interval.
     """
     shown, hidden = (speedup["cases"] if speedup else [] for speedup in (public, held_out))
     return {
@@ -196,11 +196,15 @@ def beside(public: dict[str, Any] | None, held_out: dict[str, Any] | None) -> di
         "champion_us": mean(shown, "time_us"),
         "ratio": public["ratio"] if public else None,
         "interval": public["interval"] if public else None,
-        "interval_why": public["interval_why"] if public else factors.UNTIMED,
+        "interval_why": _why_no_interval(public) if public else factors.UNTIMED,
         "held_out_us": mean(hidden, "against_us"),
         "held_out_ratio": held_out["ratio"] if held_out and hidden else None,
         "held_out_interval": held_out["interval"] if held_out and hidden else None,
     }
+
+
+def _why_no_interval(speedup: Mapping[str, Any]) -> str:
+    return speedup.get("interval_why", factors.why_unknown(speedup["interval"]))
 
 
 def bar_rows(confirmation: Confirmation) -> list[dict[str, Any]]:

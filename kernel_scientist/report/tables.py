@@ -200,7 +200,7 @@ def evaluation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
 def validation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
     """Yield whether a kernel is confirmed, and its times on public and held-out cases."""
     if campaign := summary.get("recorded"):
-        same = "kernel, evaluator, settings and machine are the same, so nothing was timed again"
+        same = "kernel, baseline, evaluator, settings and machine are the same, so nothing was timed again"
         yield f"recorded by campaign {campaign}; {same}"
     yield told(summary)
     yield from filter(None, [busy(summary["environment"])])

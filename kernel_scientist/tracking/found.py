@@ -9,7 +9,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.tracking import access, local_store
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
-from kernel_scientist.tracking.run_content import CAMPAIGN, KIND
+from kernel_scientist.tracking.run_content import CAMPAIGN, KIND, with_tags
 
 PACE = 21
 """Latest kernels from whose records the present pace follows."""
@@ -40,12 +40,12 @@ def find(uri: str, campaign: str | None) -> Found | None:
     address = environment.tracking_uri(uri)
     access.require_reachable(address)
     file = local_store.database(address)
-    if (file is not None and not file.exists()) or "'" in (campaign or ""):
+    where = with_tags({KIND: "campaign"} | ({CAMPAIGN: campaign} if campaign else {}))
+    if where is None or (file is not None and not file.exists()):
         return None
     try:
         client: Any = MlflowClient(tracking_uri=address)
         experiments = {one.experiment_id: str(one.name) for one in client.search_experiments()}
-        where = f"tags.{KIND} = 'campaign'" + (f" and tags.{CAMPAIGN} = '{campaign}'" if campaign else "")
         newest = ["attributes.start_time DESC"]
         runs = client.search_runs(list(experiments), filter_string=where, max_results=1, order_by=newest)
     except MlflowException as error:

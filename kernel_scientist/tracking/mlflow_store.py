@@ -104,9 +104,8 @@ class MlflowStore(Experiment):
         wanted = {KIND: "campaign", CAMPAIGN: campaign}
         wanted |= {} if campaign else {SUITE: suite, owner.BELONGS: owned_by}
         given = {tag: value for tag, value in wanted.items() if value}
-        if any("'" in value and '"' in value for value in given.values()):
-            return None  # MLflow's language has no text with both, and no campaign is named so
-        where = " and ".join(f"tags.{t} = '{v}'" if "'" not in v else f'tags.{t} = "{v}"' for t, v in given.items())
+        if (where := run_content.with_tags(given)) is None:
+            return None
         newest = ["attributes.start_time DESC"]
         runs = self.client.search_runs([self.experiment_id], filter_string=where, max_results=1, order_by=newest)
         return self._campaign(runs[0]) if runs else None

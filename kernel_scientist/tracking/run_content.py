@@ -8,7 +8,7 @@ of their own. So what decides is logged first under a plain name (speedup, geome
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernel_scientist.compile.source import KernelSource, SourceError
@@ -26,6 +26,16 @@ KIND, CAMPAIGN, KERNEL, SUITE = "kind", "campaign", "kernel", "suite"
 PARENT = "mlflow.parentRunId"
 TEXT = 5000
 """Most characters of text in a tag; MLflow truncates at 8000 without an error."""
+
+
+def with_tags(given: Mapping[str, str]) -> str | None:
+    """Return the filter of runs with these tags, in MLflow's language; None if no run can have been given them.
+
+    The language has no text with both kinds of quotes, and no campaign is named so.
+    """
+    if any("'" in value and '"' in value for value in given.values()):
+        return None
+    return " and ".join(f"tags.{t} = '{v}'" if "'" not in v else f'tags.{t} = "{v}"' for t, v in given.items())
 
 
 def spending(rows: Sequence[Spending]) -> dict[str, float]:

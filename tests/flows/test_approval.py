@@ -10,6 +10,7 @@ from prefect import flow
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.optimize import question
+from kernel_scientist.records.approval import Approval, Promotion
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Params
 from tasks import approval
@@ -112,3 +113,26 @@ def test_the_question_is_about_what_will_happen(reason: str, promoted: bool, ver
     assert text.splitlines()[0] == asked
     assert "- identity in cpp on cpu: 2x [1.9, 2.1] the reference's speed" in text
     assert "- confirmed: faster than k00001" in text
+
+
+ADA = Approval(by="Ada", at="2026-11-27 10:00:00+00:00")
+OVERTAKEN = "not promoted: another champion was promoted while this one waited for approval"
+
+
+def test_an_overtaken_champion_loses_its_promotion_only() -> None:
+    asked = Promotion(promoted=True, registered=True, reason="no other")
+    assert asked.after(ADA, overtaken=False) == asked
+    assert asked.after(ADA, overtaken=True) == Promotion(False, True, OVERTAKEN)
+    assert str(ADA).startswith("approved by Ada"), "what a person answered is not changed by what others do"
+
+
+def test_a_registration_alone_is_not_overtaken() -> None:
+    asked = Promotion(promoted=False, registered=True, reason="0.6x [0.5, 0.7] its speed")
+    assert asked.after(ADA, overtaken=True) == asked
+
+
+@pytest.mark.parametrize("overtaken", [False, True])
+def test_a_refusal_forbids_both(overtaken: bool) -> None:
+    refused = ADA.model_copy(update={"refusal": "refused by Ada"})
+    after = Promotion(True, True, "no other").after(refused, overtaken)
+    assert after == Promotion(False, False, "not promoted: refused by Ada")

@@ -44,6 +44,8 @@ def repository(lab: Path, problem: str, prefect_api: str) -> dict[str, str]:
 def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path, prefect_api: str) -> None:
     lab = tmp_path / "lab"
     env = repository(lab, "identity", prefect_api)
+    # `validate` demands what the campaign did: with several seeds, that depends on which one happens to be the fastest
+    (lab / "problems/identity/seeds/cpp_naive.py").unlink()
 
     def dvc(*arguments: str) -> str:
         done = subprocess.run(["dvc", *arguments], cwd=lab, env=env, capture_output=True, text=True, timeout=280)
@@ -63,9 +65,9 @@ def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path
     assert (lab / "dvc.lock").read_text() == lock
 
     baseline = json.loads((lab / "reports/baseline.json").read_text())
-    assert [s["kernel"] for s in baseline["seeds"]] == ["cpp_naive", "cpp_blocked"] and baseline["frozen_cases"] == 4
+    assert [s["kernel"] for s in baseline["seeds"]] == ["cpp_blocked"] and baseline["frozen_cases"] == 4
     optimized = json.loads((lab / "reports/optimize.json").read_text())
-    assert optimized["kernels"] == 3
+    assert optimized["kernels"] == 2
     card = json.loads((lab / "reports/champion/card.json").read_text())
     assert card == json.loads((lab / "champions/identity/cpp-cpu/card.json").read_text())
     validated = json.loads((lab / "reports/validate.json").read_text())

@@ -213,10 +213,10 @@ def test_a_champion_waits_for_approval_and_is_announced(
         other = service.run("optimize/on-demand")  # it does not wait for the answer
         assert service.ended(other)["state_type"] == "COMPLETED"
         assert campaigns(store)[0].data.tags["promoted"] == "true"
-        service.post(f"flow_runs/{waiting}/resume", {"run_input": {"approve": True}})
+        service.post(f"flow_runs/{waiting}/resume", {"run_input": {"approve": True, "name": "Ada"}})
         assert service.ended(waiting)["state_type"] == "COMPLETED"
         overtaken = campaigns(store)[1].data.tags
-        assert overtaken["promoted"] == "false"
+        assert overtaken["promoted"] == "false" and overtaken["approval"].startswith("approved by Ada, ")
         assert (
             overtaken["promotion"] == "not promoted: another champion was promoted while this one waited for approval"
         )

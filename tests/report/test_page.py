@@ -13,6 +13,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load, published
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Prediction, Trial
+from kernel_scientist.records.factors import TOO_FEW
 from kernel_scientist.records.kernel import REFERENCE, Experiment
 from kernel_scientist.report import ranking, summaries, tables
 from kernel_scientist.report.pages import campaign, kernels
@@ -88,6 +89,23 @@ def test_a_slower_challenger_or_a_faster_one(recorded: tuple[MlflowStore, Campai
     )
     store, run = recorded
     assert store.final(run) is None
+
+
+def test_an_old_validation_is_shown(recorded: tuple[MlflowStore, CampaignRun]) -> None:
+    """It has neither `status` nor, beside an interval that is null, the reason."""
+    cases = [{"case": "c", "time_us": 50.0, "against_us": 100.0}]
+    over = [
+        {"against": name, "ratio": 2.0, "interval": interval, "cases": cases}
+        for name, interval in ((REFERENCE, [1.9, 2.1]), ("k00001", None))
+    ]
+    validation = {"digest": TRIALS[1].kernel.digest, "confirmed": True, "why": "faster", "speedups": over}
+    validation |= {"held_out": {"speedups": over}, "problem": "identity", "target": "cpu"}
+    store, run = recorded
+    best = RecordedCampaign(store, run, Population(TRIALS), None, "identity", "cpu", (), [])
+    page = campaign.render(best, validation)
+    assert "2x [1.9, 2.1]" in page and "(no interval)" in page
+    assert summaries.beside(over[0], None)["interval_why"] == ""
+    assert summaries.beside(over[1], None)["interval_why"] == TOO_FEW
 
 
 def test_a_validation_of_the_champion_is_shown(

@@ -16,15 +16,20 @@ from prefect import artifacts
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from kernel_scientist.campaign.tally import Tally
+from kernel_scientist.hardware import targets
+from kernel_scientist.problems import load
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.factors import factor
 from kernel_scientist.records.kernel import Verdict
-from kernel_scientist.report import status
+from kernel_scientist.records.names import slug
+from kernel_scientist.report import status, status_of
 from kernel_scientist.report.screen import Screen
 from kernel_scientist.report.status import Limit, Noise, Status
+from kernel_scientist.report.summaries import SUMMARY
 from kernel_scientist.sandbox import device_lock
-from kernel_scientist.tracking import owner
+from kernel_scientist.tracking import found, owner
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.campaign.test_campaign import SETTINGS, runs
 from tests.conftest import Cli, lab_environment
 from tests.flows.service import until
@@ -94,6 +99,7 @@ def test_the_screen_is_what_the_store_holds(lab: Path, cli_here: Cli, prefect_ap
     own = in_final if live.champion.measured_in == "the final" else measured[0].get("speedup")
     assert own is None or live.champion.speedup == pytest.approx(own, rel=0.05), "rounded as its interval allows"
     assert live.result and live.result.confirmed == result["confirmed"] and live.result.why == result["why"]
+    assert live.result.status == result["status"]
     assert live.result.text == factor(result["speedup"], result["interval"])
     assert [one.kernel for one in live.latest] == sorted(run.data.tags["kernel"] for run in children)[-10:]
     for one in live.latest:
@@ -220,6 +226,42 @@ def test_all_time_is_told_once(work: list[tuple[str, float, float, dict[str, flo
     total = sum(waited_s + worked_s for _, waited_s, worked_s, _ in work)
     assert sum(counts.values()) == pytest.approx(total, abs=0.1, rel=1e-6)
     assert Tally({**counts, "llm.failed.writer": 1, "best_speedup": 3}).metrics() == tally.metrics()
+
+
+def stored(lab: Path, campaign: str, summary: dict[str, object] | None = None, **params: str) -> Status:
+    """The status of a campaign of which only the store knows."""
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "an-experiment")
+    run = store.start(campaign, {"language": "cpp", **params}, load(lab / "problems/identity"))
+    if summary:
+        store.log_text(run, SUMMARY, json.dumps(summary))
+    known = found.find(store.uri, campaign)
+    assert known is not None
+    return status_of.of_store(known)
+
+
+@pytest.mark.parametrize("said", ["confirmed", "correct", "not confirmed"])
+def test_the_result_is_what_the_confirmation_came_to(lab: Path, said: str) -> None:
+    """A seed that stays champion is correct: there was nothing that it had to beat."""
+    summary = {"champion": "k00001", "status": said, "confirmed": said == "confirmed", "why": "so it is"}
+    seen = stored(lab, f"identity-cpu-{said}", {**summary, "speedup": 2.0, "interval": [1.9, 2.1]})
+    assert seen.result and (seen.result.status, seen.result.confirmed) == (said, said == "confirmed")
+    lines = [line for line in Screen.of(seen).shown() if isinstance(line, str)]
+    assert any(line.startswith(f"{said:10} 2x [1.9, 2.1]: so it is") for line in lines)
+
+
+@pytest.mark.parametrize("problem", ["identity", "amd/fp8-mm"])
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("auto", "cpu"), ("cpu", "cpu"), ("pool:my gpus", targets.resolve("pool:my gpus", "cpp").name)],
+)
+def test_the_store_tells_a_target_as_the_running_campaign_does(lab: Path, problem: str, given: str, name: str) -> None:
+    campaign = f"{slug(problem)}-{name}-20261127-101010-ab12"
+    assert stored(lab, campaign, problem=problem, target=given).target == name
+
+
+def test_a_campaign_with_a_quote_in_its_id_is_found(lab: Path) -> None:
+    assert stored(lab, "it's-mine", problem="identity", target="cpu").campaign == "it's-mine"
+    assert found.find(f"sqlite:///{lab}/mlruns/mlflow.db", 'it\'s "mine"') is None
 
 
 def test_the_cache_is_the_laboratorys(lab: Path, cache: Path) -> None:
