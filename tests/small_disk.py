@@ -1,5 +1,6 @@
 """A command whose folder is a small disk of its own."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -24,3 +25,10 @@ def on_a_disk_of(size: str, folder: Path, *command: str, **environment: str) -> 
         capture_output=True,
         text=True,
     )
+
+
+def fill(file: Path) -> None:
+    """Write a file until its disk is full."""
+    with file.open("wb", buffering=0) as out, contextlib.suppress(OSError):
+        while True:
+            out.write(bytes(512))

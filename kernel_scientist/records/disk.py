@@ -1,18 +1,15 @@
 """A full disk: what is free, how to tell one from other errors, and waiting for room. It is nobody's mistake."""
 
 import errno
-import logging
 import os
 import shutil
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from kernel_scientist.records.errors import InfrastructureError, StoppedError
+from kernel_scientist.records.patience import WAIT_S, Patience
 
 T = TypeVar("T")
 MB = 1_000_000
@@ -21,9 +18,8 @@ LEAST_BYTES = 4 * MB
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FULL_DATABASE = "database or disk is full"
 """SQLite's words."""
-WAIT_S, POLL_S = 900.0, 2.0
-"""How long room is waited for, and how often it is looked for, in seconds."""
-progress = logging.getLogger("kernel_scientist.progress")
+POLL_S = 2.0
+"""How often room is looked for, in seconds."""
 
 
 def existing(folder: Path) -> Path:
@@ -58,33 +54,16 @@ def is_full(error: BaseException) -> bool:
 
 
 def insist(act: Callable[[], T], folder: Path, stopped: threading.Event, wait_s: float = WAIT_S) -> T:
-    """Return what `act` returns, which writes into a folder and may be called again; a full disk is waited for.
+    """Return what `act` returns, which writes into a folder and may be called again; wait while the disk is full.
 
-    The first failure is told in a line. Raises InfrastructureError after `wait_s` seconds, StoppedError once `stopped`
-    is set.
+    Raises as `Patience.insist`.
     """
-    start, since, told = time.monotonic(), datetime.now(), False
-    while True:
-        try:
-            result = act()
-        except Exception as error:
-            if not any(is_full(cause) for cause in causes(error)):
-                raise
-            if time.monotonic() - start > wait_s:
-                raise InfrastructureError(
-                    f"the disk is full ({free(folder)}) for {wait_s / 60:.0f} min; what was recorded before is kept, "
-                    "and `kernel-scientist optimize --resume` continues"
-                ) from error
-            if not told:
-                times = f"{since:%H:%M:%S}", f"{since + timedelta(seconds=wait_s):%H:%M:%S}"
-                progress.warning("waiting since %s, until %s, for room on the disk: %s", *times, free(folder))
-                told = True
-            if stopped.wait(POLL_S):
-                raise StoppedError("stopped by a signal") from error
-        else:
-            if told:
-                progress.warning("there is room on the disk again, after %.0f s", time.monotonic() - start)
-            return result
+
+    def reason(error: Exception) -> str | None:
+        return free(folder) if any(is_full(cause) for cause in causes(error)) else None
+
+    again = "there is room on the disk again"
+    return Patience("room on the disk", again, "the disk was full", reason, (POLL_S,), wait_s).insist(act, stopped)
 
 
 def await_room(folder: Path, stopped: threading.Event, wait_s: float = WAIT_S) -> None:

@@ -1,6 +1,7 @@
 """Locks that every process on this host shares: one timing at a time per device, turns at a shared file.
 
-Whoever asked first is served first (`device_queue`), and who waits is told who holds the lock, since when and what for.
+Requests are served in the order in which they were made (`device_queue`). A waiting process logs who holds the lock,
+since when and for what.
 A wait does not fail because it is long, but because nothing moves: neither the queue nor the holder's work.
 """
 

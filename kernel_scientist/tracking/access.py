@@ -4,14 +4,11 @@ A campaign waits for a store that does not answer; what is waited for, since whe
 """
 
 import contextlib
-import logging
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from kernel_scientist import problems
@@ -20,21 +17,19 @@ from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import COMPILED
 from kernel_scientist.records.params import Params
+from kernel_scientist.records.patience import WAIT_S, Patience
 from kernel_scientist.tracking import failures, local_store
 from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
 
 T = TypeVar("T")
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "file", "databricks", "databricks-uc", "uc")
 """Beginnings of the addresses that MLflow knows, besides http and https."""
-WAIT_S = 900.0
-"""How long a store is waited for, in seconds."""
 DELAYS_S = (1.0, 2.0, 5.0, 15.0)
 """Delays between two attempts, in seconds; the last one is repeated."""
-progress = logging.getLogger("kernel_scientist.progress")
 
 
 @dataclass(frozen=True)
@@ -111,34 +106,16 @@ def log_suite(params: Params, result: Mapping[str, Any]) -> str:
 
 
 def insist(act: Callable[[], T], store: str, stopped: threading.Event, wait_s: float = WAIT_S) -> T:
-    """Return what `act` returns, which may be called again; any error of the store is waited out.
+    """Return what `act` returns, which may be called again; wait while the store at an address does not answer.
 
-    `store`: its address. Raises InfrastructureError after `wait_s` seconds, StoppedError once `stopped` is set.
+    Raises as `Patience.insist`.
     """
-    start, since, attempts = time.monotonic(), datetime.now(), 0
-    while True:
-        try:
-            result = act()
-        except Exception as error:
-            if not failures.may_pass(error):
-                raise
-            reason = failures.reason(error, store)
-            if time.monotonic() - start > wait_s:
-                raise InfrastructureError(
-                    f"the MLflow store {store} did not take records for {wait_s / 60:.0f} min ({reason}); what it took "
-                    "before is kept, and `kernel-scientist optimize --resume` continues"
-                ) from error
-            if attempts == 0:
-                until = since + timedelta(seconds=wait_s)
-                times = f"{since:%H:%M:%S}", f"{until:%H:%M:%S}"
-                progress.warning("waiting since %s, until %s, for the MLflow store %s: %s", *times, store, reason)
-            if stopped.wait(DELAYS_S[min(attempts, len(DELAYS_S) - 1)]):
-                raise StoppedError("stopped by a signal") from error
-            attempts += 1
-        else:
-            if attempts:
-                progress.warning("the MLflow store answers again, after %.0f s", time.monotonic() - start)
-            return result
+
+    def reason(error: Exception) -> str | None:
+        return failures.reason(error, store) if failures.may_pass(error) else None
+
+    what, again = f"the MLflow store {store}", "the MLflow store answers again"
+    return Patience(what, again, f"{what} did not take records", reason, DELAYS_S, wait_s).insist(act, stopped)
 
 
 def require_usable(uri: str) -> None:

@@ -200,7 +200,7 @@ class WorkerClient(Channel):
             raise KernelFailure(Verdict.REJECTED, f"its threads cannot be stopped while inputs are written: {why}")
 
     def _death(self, doing: str) -> KernelFailure:
-        """Return the failure of a worker that has ended: a store to a read-only input is told as that."""
+        """Return the failure of a worker that has ended; of a store to a read-only input with input and line."""
         failure = super()._death(doing)
         crashed = failure.verdict is Verdict.CRASHED and failure.reason.startswith(signal.SIGSEGV.name)
         if self.on_gpu or not crashed:  # a GPU's memory is not write-protected: the host may not touch it at all

@@ -24,7 +24,7 @@ from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.campaign.steps import Steps
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.records import disk
+from kernel_scientist.records import patience
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment
@@ -217,9 +217,9 @@ def test_neither_servers_that_do_not_answer_nor_a_full_disk_keep_a_campaign_from
         @override
         def emit(self, record: logging.LogRecord) -> None:
             page.unlink(missing_ok=True)
-            disk.progress.removeHandler(self)
+            patience.progress.removeHandler(self)
 
-    disk.progress.addHandler(Room())
+    patience.progress.addHandler(Room())
     campaign.context.evaluator.stopped.clear()  # a page is published before the context is closed
 
     @flow(name="shows")

@@ -15,8 +15,9 @@ KEEP = """
 import logging, sys, threading
 from functools import partial
 from pathlib import Path
-from kernel_scientist.records import disk
+from kernel_scientist.records import disk, patience
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Reply, ResponseCache
+from tests.small_disk import fill
 
 folder, stopped, told = Path(sys.argv[1]), threading.Event(), threading.Event()
 logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.WARNING)
@@ -27,15 +28,10 @@ class Told(logging.Handler):
         told.set()
 
 
-disk.progress.addHandler(Told())
+patience.progress.addHandler(Told())
 disk.POLL_S = 0.1
 cache = ResponseCache(folder / "replies")
-with (folder / "filling").open("wb", buffering=0) as file:
-    try:
-        while True:
-            file.write(bytes(512))
-    except OSError:
-        pass
+fill(folder / "filling")
 threading.Thread(target=lambda: (told.wait(), (folder / "filling").unlink())).start()
 request = LlmRequest(model="m", messages=(), parameters={}, sample=0)
 words = " ".join(f"{number:x}" for number in range(20000))
@@ -67,7 +63,7 @@ def test_waiting_for_room_ends(tmp_path: Path) -> None:
         except OSError as error:
             raise ValueError("not written") from error
 
-    with pytest.raises(InfrastructureError, match=r"the disk is full \(.* MB are free for .*\).*--resume"):
+    with pytest.raises(InfrastructureError, match=r"the disk was full for .* min \(.* MB are free for .*\).*--resume"):
         disk.insist(full, tmp_path, stopped, wait_s=-1)
     stopped.set()
     with pytest.raises(StoppedError):

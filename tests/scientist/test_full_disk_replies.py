@@ -7,12 +7,13 @@ from tests.small_disk import on_a_disk_of
 ASK = """
 import logging, sys, threading, time
 from pathlib import Path
-from kernel_scientist.records import disk
+from kernel_scientist.records import disk, patience
 from kernel_scientist.records.params import Budget
 from kernel_scientist.scientist.llm.client import MOST_TIMES
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from tests.scientist.model_server import Response, serving
 from tests.scientist.test_llm_client import ask, in_order, make_client
+from tests.small_disk import fill
 
 TIMEOUT_S, USD = 4, 1.0
 folder, told = Path(sys.argv[1]), threading.Event()
@@ -23,17 +24,12 @@ class Told(logging.Handler):
         told.set()
 
 
-disk.progress.addHandler(Told())
+patience.progress.addHandler(Told())
 disk.POLL_S = 0.1
 
 
-def fill():
-    with (folder / "filling").open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(512))
-        except OSError:
-            pass
+def full():
+    fill(folder / "filling")
     told.clear()
     threading.Thread(target=empty).start()
 
@@ -50,7 +46,7 @@ def empty():
 def parse(reply):
     parsed.append(reply.text)
     if len(parsed) == 1:
-        fill()
+        full()
         raise ReplyError("it is bad")
     return reply.text
 
@@ -59,7 +55,7 @@ parsed = []
 with serving(in_order(Response("loads litellm"), Response("first"), Response("second"))) as server:
     client = make_client(server, folder / "replies", Budget(usd=USD), timeout_s=TIMEOUT_S)
     ask(client, "write/k00001", sample=1)
-    fill()
+    full()
     ask(client, "write/k00002", parse=parse)
     print(len(server.requests), parsed, [(reply.text, reply.fault) for reply in client.cache.paid_by("c1")])
 """

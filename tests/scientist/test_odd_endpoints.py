@@ -1,6 +1,6 @@
 """Endpoints as they are, over real HTTP: a reply that was paid for is kept, or the reason is true.
 
-What passes is tried again, what does not is not.
+Errors that may pass are retried, others are not.
 """
 
 import gzip

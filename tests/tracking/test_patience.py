@@ -124,18 +124,14 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load
 from kernel_scientist.tracking.access import insist
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from tests.small_disk import fill
 from tests.trials import trial
 
 folder, uri = Path(sys.argv[1]), f"sqlite:///{sys.argv[1]}/mlflow.db"
 problem = load(Path(sys.argv[2]))
 store = MlflowStore(uri, "identity-cpu")
 run = store.start("a-campaign", {}, problem)
-with (folder / "filling").open("wb", buffering=0) as file:
-    try:
-        while True:
-            file.write(bytes(512))
-    except OSError:
-        pass
+fill(folder / "filling")
 stopped, told = threading.Event(), threading.Event()
 
 

@@ -1,4 +1,4 @@
-"""A store to an input that a kernel may only read is told as that, in every language. Other faults stay crashes."""
+"""A store to an input that a kernel may only read is reported as one, in every language. Other faults stay crashes."""
 
 from collections.abc import Iterator
 

@@ -18,9 +18,8 @@ from kernel_scientist.gpu.machine.defect import (
     Example,
 )
 from kernel_scientist.gpu.machine.defects import ENDED
-from kernel_scientist.gpu.machine.shadow import Cause, Reach, Record
+from kernel_scientist.gpu.machine.shadow import FALSE_ASSUMPTION, Cause, Reach, Record
 from kernel_scientist.gpu.machine.sources import Sources
-from kernel_scientist.gpu.machine.trap import TRAP
 
 ASSUMPTION: Final = "false assumption"
 """That of Triton's `tl.assume`."""
@@ -79,7 +78,7 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
     tensor, element = _place(record, checked.tensors)
     columns, rows, layers = checked.launch.grid
     group = (record.group % columns, record.group // columns % rows, record.group // columns // rows)
-    assumed = statement.mnemonic == "s_trap" and statement.operands.strip() == str(TRAP)
+    assumed = statement.mnemonic == "s_trap" and statement.operands.strip() == str(FALSE_ASSUMPTION)
     note = (
         "the condition is false, and the compiler may take it to be true"
         if assumed

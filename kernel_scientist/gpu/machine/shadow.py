@@ -50,6 +50,10 @@ class Cause(IntEnum):
     """The code ends the wave itself."""
 
 
+FALSE_ASSUMPTION = 65
+"""Number of the trap at which a wave ends where an assumption of its source is false; compilers use 2 and 3."""
+
+
 class Reach(IntEnum):
     """What depends on an undefined value; as in `native/shadow.h`."""
 
