@@ -37,7 +37,8 @@ from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from kernel_scientist.search import strategies
 from kernel_scientist.tracking import run_content, snapshots
-from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 
 SIZES = (1_000, 10_000, 100_000)
 ROUNDS, MORE = 10, 20

@@ -4,7 +4,8 @@ import re
 
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup, Timing, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT
 
 REFERENCE_US = 100.0

@@ -4,6 +4,8 @@ It is recorded with the campaign, so a resumed one goes on from the same start a
 """
 
 import re
+import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,8 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language, Origin, Verdict, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist.proposals import Draft, Lesson, Lessons
-from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 
 FILE = "beginning.json"
 """Artifact of a campaign's run."""
@@ -94,6 +97,11 @@ class Beginning:
             return Draft(source=self.start.source, report=job.origin.words)
         assert job.seed_file is not None
         return Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
+
+
+def name(problem: Problem, target: Target) -> str:
+    """Return a new campaign's id: date and time, and an end that tells apart those that a schedule starts at once."""
+    return f"{problem.slug}-{target.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
 def new(params: Params, problem: Problem, target: Target, store: MlflowStore | None) -> Beginning:

@@ -1,8 +1,6 @@
 """A campaign: one problem, one target, one budget. The recorded kernels are its only persistent state."""
 
-import secrets
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -72,10 +70,8 @@ class Campaign:
             self.lessons = self.beginning.lessons(Lessons())
         if resume and not found:
             progress.warning("%s", resuming.nothing(self.store))
-        # date and time; the end tells campaigns apart that a schedule starts at once
-        new = f"{problem.slug}-{context.target.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-        by_model = context.target.model is not None
-        self.run = found or self.store.start(new, params.model_dump(by_alias=True), problem, by_model)
+        name, by_model = beginning.name(problem, context.target), context.target.model is not None
+        self.run = found or self.store.start(name, params.model_dump(by_alias=True), problem, by_model)
         self.run = self.store.linked(self.run, flow_url)
         self.context = replace(context, campaign=self.name)
         if not found:

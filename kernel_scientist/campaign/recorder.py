@@ -12,8 +12,9 @@ from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.scientist.llm.response_cache import Reply, ResponseCache
 from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking import run_content, snapshots, traces
+from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.found import PACE
-from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 
 FLUSH_S = 2.0
 """Least time between two writes of curve and costs, in seconds."""

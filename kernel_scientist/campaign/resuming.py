@@ -6,7 +6,8 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
 from kernel_scientist.tracking import access, local_store, owner
-from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from kernel_scientist.tracking.run_content import flat
 
 FIXED = ("compat", "profile", "kernelbot.leaderboard", "kernelbot.gpu")

@@ -19,8 +19,8 @@ from kernel_scientist.records.names import slug
 from kernel_scientist.report import status, summaries, tables
 from kernel_scientist.report.status import Champion, Limit, Noise, Outcome, Result, RoleCalls, Status
 from kernel_scientist.tracking import owner, run_content
+from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.found import Found
-from kernel_scientist.tracking.mlflow_store import CampaignRun
 
 LATEST = 10
 ROLES = ("selector", "designer", "writer", "repairer", "distiller", "judge")

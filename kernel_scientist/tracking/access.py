@@ -23,7 +23,8 @@ from kernel_scientist.records.kernel import COMPILED
 from kernel_scientist.records.params import Params
 from kernel_scientist.records.patience import WAIT_S, Patience
 from kernel_scientist.tracking import failures, local_store
-from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 
 T = TypeVar("T")
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "file", "databricks", "databricks-uc", "uc")

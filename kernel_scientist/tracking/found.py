@@ -8,7 +8,8 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.tracking import access, local_store
-from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from kernel_scientist.tracking.run_content import CAMPAIGN, KIND, with_tags
 
 PACE = 21

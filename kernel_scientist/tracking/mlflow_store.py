@@ -9,7 +9,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kernel_scientist.population.entry import order
@@ -34,6 +34,7 @@ from kernel_scientist.tracking import (
     snapshots,
     traces,
 )
+from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.experiment import Experiment
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 
@@ -50,24 +51,6 @@ MOST_RUNS = 100
 """Latest campaigns among which those of a problem, language and target are looked for."""
 FINISHED = "attributes.status = 'FINISHED'"
 """Condition of a complete run, in MLflow's language."""
-
-
-@dataclass(frozen=True)
-class CampaignRun:
-    """A campaign's parent run."""
-
-    run_id: str
-    campaign: str
-    params: dict[str, str]
-    tags: dict[str, str]
-    metrics: dict[str, float]
-    running: bool
-    """Whether it has not ended, as far as the store knows."""
-
-    @property
-    def elapsed_s(self) -> float:
-        """Return the campaign's wall time in seconds when its last kernel was logged."""
-        return self.metrics.get("elapsed_s", 0.0)
 
 
 class MlflowStore(Experiment):
@@ -94,7 +77,7 @@ class MlflowStore(Experiment):
         self._log(run_id, params=flat)
         dataset: Any = Dataset(problem.name, problem.digest[:12], "local", str(problem.folder))
         self.client.log_inputs(run_id, [DatasetInput(dataset)])
-        return self._campaign(self.client.get_run(run_id))
+        return CampaignRun.of(self.client.get_run(run_id))
 
     def latest(self, campaign: str | None = None, suite: str = "", owned_by: str = "") -> CampaignRun | None:
         """Return the campaign with this id, else the one started last (of a suite, of an owner, if given).
@@ -108,7 +91,7 @@ class MlflowStore(Experiment):
             return None
         newest = ["attributes.start_time DESC"]
         runs = self.client.search_runs([self.experiment_id], filter_string=where, max_results=1, order_by=newest)
-        return self._campaign(runs[0]) if runs else None
+        return CampaignRun.of(runs[0]) if runs else None
 
     def recorded(self, campaign: str | None, language: str, problem: Problem, suite: str = "") -> CampaignRun | None:
         """Return a campaign that can be resumed, by default the latest (of a suite, if given); None: there is none.
@@ -220,7 +203,7 @@ class MlflowStore(Experiment):
         where = f"tags.{KIND} = 'campaign' and params.language = '{language}'"
         newest = ["attributes.start_time DESC"]
         runs = self.client.search_runs([self.experiment_id], where, max_results=MOST_RUNS, order_by=newest)
-        found = (self._campaign(run) for run in runs if is_wanted(run.data.tags[CAMPAIGN]))
+        found = (CampaignRun.of(run) for run in runs if is_wanted(run.data.tags[CAMPAIGN]))
         return list(itertools.islice(found, most))
 
     def changed(self, parent: CampaignRun, changes: str) -> None:
@@ -350,8 +333,3 @@ class MlflowStore(Experiment):
             for run in self._children(parent.run_id, FINISHED, f"tags.{KERNEL} = '{kernel}'"):
                 self._run_ids[key] = run.info.run_id
         return self._run_ids.get(key)
-
-    def _campaign(self, run: Any) -> CampaignRun:
-        tags, running = dict(run.data.tags), run.info.status == "RUNNING"
-        params, metrics = dict(run.data.params), old_records.metrics(run.data.metrics)
-        return CampaignRun(run.info.run_id, tags[CAMPAIGN], params, tags, metrics, running)

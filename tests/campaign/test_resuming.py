@@ -14,7 +14,8 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load as load_problem
 from kernel_scientist.records import environment, params
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, without_progress
 from tests.trials import trial
 

@@ -19,7 +19,8 @@ from kernel_scientist.report import ranking, summaries, tables
 from kernel_scientist.report.pages import campaign, kernels
 from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking.access import RecordedCampaign
-from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli
 from tests.trials import speedup, trial
 

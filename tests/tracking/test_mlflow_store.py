@@ -21,7 +21,8 @@ from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
 from kernel_scientist.tracking import flow_links, local_store, snapshots
 from kernel_scientist.tracking.access import require_reachable
-from kernel_scientist.tracking.mlflow_store import CampaignRun, MlflowStore
+from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT
 from tests.trials import trial
 

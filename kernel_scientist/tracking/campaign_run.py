@@ -1,0 +1,32 @@
+"""A campaign's parent run in MLflow, as far as others need it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kernel_scientist.tracking import old_records
+from kernel_scientist.tracking.run_content import CAMPAIGN
+
+
+@dataclass(frozen=True)
+class CampaignRun:
+    """A campaign's parent run."""
+
+    run_id: str
+    campaign: str
+    params: dict[str, str]
+    tags: dict[str, str]
+    metrics: dict[str, float]
+    running: bool
+    """Whether it has not ended, as far as the store knows."""
+
+    @staticmethod
+    def of(run: Any) -> "CampaignRun":
+        """Return that of a run as MLflow's client returns it."""
+        tags, running = dict(run.data.tags), run.info.status == "RUNNING"
+        params, metrics = dict(run.data.params), old_records.metrics(run.data.metrics)
+        return CampaignRun(run.info.run_id, tags[CAMPAIGN], params, tags, metrics, running)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Return the campaign's wall time in seconds when its last kernel was logged."""
+        return self.metrics.get("elapsed_s", 0.0)
