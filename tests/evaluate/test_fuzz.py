@@ -92,7 +92,8 @@ class HostileWorker:
 
     def output(self) -> protocol.Header:
         data = {"kind": "tensor", "dtype": "float16", "shape": self.shape, "order": [0], "buffer": 0}
-        return {**data, "strides": [1], "device": "cpu", "storage_bytes": 2 * self.shape[0], "input": 1, "storage": 64}
+        place = {"strides": [1], "first": 0, "storage_bytes": 2 * self.shape[0], "input": 1, "storage": 64}
+        return {**data, **place, "device": "cpu"}
 
     def wait_at_the_barrier(self) -> None:
         """Behave as the native part does, in the memory that is shared."""
@@ -212,12 +213,12 @@ def test_mutated_outputs_are_never_right() -> None:
     for _ in range(2000):
         drawn = inputs.draw(CASES[0])
         right = drawn.data[0]
-        header = {**described(right), "storage_bytes": right.nbytes, "input": 1, "storage": 64}
+        header = {**described(right), "first": 0, "storage_bytes": right.nbytes, "input": 1, "storage": 64}
         data = bytearray(right.numpy().tobytes())
         comparison.require(drawn, header, [data])
         broken, bytes_ = dict(header), bytearray(data)
         if rng.random() < 0.5:
-            broken[rng.choice(["kind", "dtype", "shape", "order", "strides", "device"])] = rng.choice(ODD)
+            broken[rng.choice(["kind", "dtype", "shape", "order", "strides", "first", "device"])] = rng.choice(ODD)
         else:
             bytes_[rng.randrange(len(bytes_))] ^= 1 << rng.randrange(8)
         try:

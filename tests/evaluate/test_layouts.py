@@ -135,6 +135,15 @@ def test_who_writes_between_the_elements_of_its_buffer_is_noticed(evaluator: Eva
     assert found.verdict is Verdict.INCORRECT and "outside its buffers" in found.reason, (found.reason, found.evidence)
 
 
+def test_a_read_only_input_beside_the_buffer_is_not_returned(tmp_path: Path, pool: WorkerPool) -> None:
+    """Its values are right, and it lies in the storage of the buffer."""
+    copying = REFERENCE_FILE.replace("2 * x + y", "x")
+    evaluator = Evaluator(loaded(tmp_path, copying, [{"kind": "shared", "n": 20}]), "cpu", pool.harness, pool)
+    assert evaluated(evaluator, "shared", "out.copy_(x)").verdict is Verdict.OK
+    found = evaluated(evaluator, "shared", "out.copy_(x)\n    out = x")
+    assert found.verdict is Verdict.INCORRECT and "the memory of its output is that of input 0" in found.reason
+
+
 def test_read_only_views_stay_protected(evaluator: Evaluator) -> None:
     found = evaluated(evaluator, "transposed", f"{RIGHT}\n    x[0, 0] += 1")
     assert found.verdict is Verdict.INCORRECT and "inputs 0 and 1, which are read-only" in found.reason, found.reason

@@ -97,15 +97,25 @@ class Comparison:
             return ""
         given = [(place, one) for place, item in enumerate(items(inputs.data)) for one in tensors(item)]
         positions = [place for place, _ in given]
-        owners = {layout.identity(one) for place, one in given if place in self.problem.writable}
+        writable = [one for place, one in given if place in self.problem.writable]
         for leaf, right in zip(leaves(got), leaves(form), strict=True):
             number, size = leaf.get("input"), protocol.Form.read(right).bytes
             known = type(number) is int and 0 <= number < len(positions)  # the worker's word
-            if number is not None and (not known or layout.identity(given[number][1]) not in owners):
+            if number is not None and not (known and _lies_in(leaf, given[number][1], writable)):
                 return f"the memory of its output is that of input {positions[number] if known else '?'}"
             if number is None and leaf.get("storage_bytes") != size:
                 return f"its output of {size} bytes is part of a storage of {leaf.get('storage_bytes')}"
         return ""
+
+
+def _lies_in(leaf: protocol.Header, owner: torch.Tensor, writable: Sequence[torch.Tensor]) -> bool:
+    """Whether an output of the right form, in the storage of an input, lies within a tensor that a kernel may write."""
+    try:
+        start, end = layout.View.read({**leaf, "stride": leaf["strides"]}).span
+    except (LookupError, TypeError, ValueError):  # the worker's word
+        return False
+    spans = [layout.View.of(one).span for one in writable if layout.identity(one) == layout.identity(owner)]
+    return any(low <= start and end <= high for low, high in spans)
 
 
 def described(output: Any) -> protocol.Header:

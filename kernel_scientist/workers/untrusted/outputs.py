@@ -53,6 +53,7 @@ def _storage_facts(tensor: torch.Tensor, inputs: list[torch.Tensor]) -> protocol
     start = _storage(tensor).data_ptr()
     return {
         "strides": list(tensor.stride()),
+        "first": tensor.storage_offset(),
         "device": tensor.device.type,
         "storage_bytes": _storage(tensor).nbytes(),
         "input": next((i for i, x in enumerate(inputs) if start and _storage(x).data_ptr() == start), None),
