@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -190,12 +190,26 @@ def cli_here(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
             for name, value in {"KERNEL_SCIENTIST_ROOT": str(lab), **extra}.items():
                 patch.setenv(name, value)
             patch.chdir(lab)
-            done = CliRunner().invoke(main, arguments)
+            with as_in_a_new_process():
+                done = CliRunner().invoke(main, arguments)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
     return run
+
+
+@contextmanager
+def as_in_a_new_process() -> Iterator[None]:
+    """Have Prefect take its server from the environment of now: it reads that once, when it is imported."""
+    if "prefect" not in sys.modules:
+        yield
+        return
+    from prefect.settings import PREFECT_API_URL, temporary_settings
+
+    address = os.environ.get("PREFECT_API_URL")
+    with temporary_settings({PREFECT_API_URL: address}) if address else nullcontext():
+        yield
 
 
 def lab_environment(lab: Path, **extra: str) -> dict[str, str]:
