@@ -77,8 +77,8 @@ def compile(
     or with those of its get_inputs(); without either, each Triton kernel is compiled with invented arguments. Modules
     of the file's package and modules beside it can be imported.
 
-    For an AMD GPU and a problem's submission, workgroups of one timed case are executed on this CPU and counted (at most
-    a minute): the last table says which source lines take the time and why, predicted. Values are not compared.
+    Of a problem's submission for an AMD GPU, workgroups of one timed case are executed on this CPU and counted, for at
+    most a minute: the last table says which source lines take the time and why, predicted. Values are not compared.
 
     Exit code: 0 something compiles, 1 nothing does, 2 the call or the set-up is wrong, 3 this machine lacks what it
     needs.

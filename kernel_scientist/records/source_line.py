@@ -11,6 +11,12 @@ WIDEST = 70
 MOST_CALLERS = 3
 """Most lines that are named which call a function."""
 
+CAUSES = (
+    "`lds` includes conflicts between banks, `l1` is the issue of accesses to memory, `wait` waits for their results; "
+    "how long waves wait at barriers is not predicted"
+)
+"""What the causes mean."""
+
 
 class SourceLine(Record):
     """What a line of a GPU kernel's source takes of the time of one program by itself, as the model predicts it."""
@@ -56,11 +62,11 @@ class SourceLine(Record):
 def meaning(lines: Sequence[SourceLine]) -> str:
     """Return a sentence on what the columns of `table` mean."""
     kernel, limit = lines[0].kernel, lines[0].limit
-    alone = "`alone`: of the time of one of its programs by itself on a unit"
+    alone = "`alone`: share of the time of one of its programs by itself on a unit"
+    title = f"{kernel} by source line (predicted, not measured)"
     if limit in ("", "latency"):
-        return f"{kernel} by source line (predicted, not measured). {alone}"
-    of_limit = f"`of {limit}`: of what limits it"
-    return f"{kernel} by source line (predicted, not measured). {of_limit}; {alone}, where nothing hides its waits"
+        return f"{title}; {alone}"
+    return f"{title}; `of {limit}`: share of what limits it; {alone}, where no other hides its waits"
 
 
 def table(lines: Sequence[SourceLine]) -> list[str]:

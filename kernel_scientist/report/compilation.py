@@ -18,7 +18,7 @@ from kernel_scientist.profile import metrics
 from kernel_scientist.records import source_line
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport
-from kernel_scientist.records.gpu import Counters, Prediction
+from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Params
 from kernel_scientist.records.source_line import SourceLine
@@ -157,7 +157,8 @@ def _report(
     predictions = inspection.predictions(problem, cases) if problem else ()
     unpredicted = inspection.unpredicted(problem, cases) if problem and not inspection.answer.inline else ()
     if lines and problem and report.ok and inspection.gpu.arch.startswith("gfx"):
-        report, predictions = _with_lines(inspection, report, problem, cases, predictions, params)
+        found = hot_lines.Executed(problem, inspection.gpu, params.harness, inspection.source)
+        report, predictions = found.added(cases, report, predictions)
     return {
         "problem": problem.name if problem else None,
         "arch": inspection.gpu.arch,
@@ -169,27 +170,6 @@ def _report(
         "predicted": prediction_rows(predictions, problem.published if problem else ()),
         "predicted_by": model_behind(predictions),
     }
-
-
-def _with_lines(
-    inspection: Inspection,
-    report: CompileReport,
-    problem: Problem,
-    cases: Sequence[Case],
-    predictions: tuple[Prediction, ...],
-    params: Params,
-) -> tuple[CompileReport, tuple[Prediction, ...]]:
-    """Return report and predictions, one of these with the lines that take its time, or the report with why not."""
-    gpu, case = inspection.gpu, hot_lines.chosen(problem, inspection.gpu, cases, predictions)
-    try:
-        counted, found = hot_lines.predicted(problem, gpu, params.harness, inspection.source, report, case)
-    except (KernelFailure, SetupError) as failure:
-        missed = (*report.missed, f"{case.name}: no profile by source line: {failure}")
-        return report.model_copy(update={"missed": missed}), predictions
-    if not predictions:
-        return counted, found
-    lines = {one.case: one.lines for one in found}
-    return report, tuple(p.model_copy(update={"lines": lines.get(p.case, ())}) for p in predictions)
 
 
 def write_assembly(report: dict[str, Any], folder: Path) -> list[str]:
@@ -321,6 +301,7 @@ def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str | Table]:
     if known := [SourceLine.model_validate(line) for line in shown.get("lines", ())]:
         yield f"\n{shown['case']}: {source_line.meaning(known)}:"
         yield from (f"  {row}" for row in source_line.table(known))
+        yield f"  {source_line.CAUSES}"
 
 
 def _limit(prediction: dict[str, Any]) -> str:

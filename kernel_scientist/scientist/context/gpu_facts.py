@@ -68,8 +68,8 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
     """Return the predicted limits: one row per group of cases that the same resource limits, the largest group first.
 
     `parts`: per resource the time that it alone would take, as a range of percent of the predicted time. `advice`: the
-    performance model's sentences on the group's slowest case, without those of earlier rows. `lines`: a case, and its
-    longest launch by source line: what the columns mean, and the rows; None where no case was executed for that.
+    performance model's sentences on the group's slowest case, without those of earlier rows. `lines`: what a
+    table by source line is about, and its rows; None where no case was executed for that.
     """
     groups: dict[str, list[Prediction]] = {}
     for prediction in trial.evaluation.predictions:
@@ -82,9 +82,16 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
         cases = [p.case for p in group]
         row = {"limit": limit, "count": len(group), "cases": cases[:MOST_NAMES], "parts": _shares(group)}
         lined = next((p for p in (slowest, *group) if p.lines), None)
-        lines = (lined.case, source_line.meaning(lined.lines), source_line.table(lined.lines)) if lined else None
-        rows.append({**row, "example": slowest.case, "advice": advice, "lines": lines})
+        rows.append({**row, "example": slowest.case, "advice": advice, "lines": _lines(lined)})
     return rows
+
+
+def _lines(prediction: Prediction | None) -> tuple[str, list[str]] | None:
+    """Return what a prediction's table by source line is about, and its rows; None without lines."""
+    if prediction is None:
+        return None
+    lines = prediction.lines
+    return f"{prediction.case}: {source_line.meaning(lines)}; {source_line.CAUSES}", source_line.table(lines)
 
 
 def _shares(group: Sequence[Prediction]) -> str:
