@@ -108,6 +108,26 @@ def test_compile_is_the_contracts_json(cli: Cli, cli_here: Cli, lab: Path, tmp_p
         assert done.returncode == 2 and words in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("language", ["triton", pytest.param("hip", marks=needs_hip)])
+def test_compile_says_which_lines_take_the_time(language: str, cli_here: Cli, tmp_path: Path) -> None:
+    seed = ROOT / f"problems/identity/seeds/{language}_naive.py"
+    done = cli_here("compile", str(seed), "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (shown,) = [one for one in found["predicted"] if one["lines"]]
+    texts = seed.read_text().splitlines()
+    assert all(line["text"] == texts[line["line"] - 1].strip() for line in shown["lines"])
+    assert sum(line["share"] for line in shown["lines"]) > 0.9 and shown["lines"][0]["cycles"] > 0
+    assert shown["case"] in {case for launch in found["launches"] for case in launch["cases"]}
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(
+        seed.read_text().replace("    x, out = data\n", "    x, out = data\n    x.cpu().tolist()[-1]()\n")
+    )
+    if language == "hip":  # of Triton's the launches are seen before
+        broken = cli_here("compile", str(kernel), "--problem", "identity")
+        assert broken.returncode == 0 and "no profile by source line: " in broken.stdout, broken.stdout
+
+
 @needs_hip
 def test_a_wait_that_inline_assembly_lacks_is_a_finding(cli_here: Cli, tmp_path: Path) -> None:
     source = (ROOT / "problems/identity/seeds/hip_naive.py").read_text()
@@ -116,8 +136,9 @@ def test_a_wait_that_inline_assembly_lacks_is_a_finding(cli_here: Cli, tmp_path:
     for wait in ("", """asm volatile("s_waitcnt vmcnt(0)");"""):
         instead = f"if (i < size) {{\n unsigned value;\n {load}\n {wait}\n out[i] = value;\n }}"
         kernel.write_text(source.replace("if (i < size) out[i] = x[i];", instead))
-        done = cli_here("compile", str(kernel), "--problem", "identity", "--json")
+        done = cli_here("compile", str(kernel), "--problem", "identity", "--no-lines", "--json")
         assert done.returncode == 0, done.stderr
+        assert not json.loads(done.stdout)["predicted"], "nothing was executed"
         said = [one for one in json.loads(done.stdout)["findings"] if "is missing" in one]
         assert len(said) == (0 if wait else 1)
         place = next(n for n, line in enumerate(kernel.read_text().splitlines(), 1) if "out[i] = value" in line)
