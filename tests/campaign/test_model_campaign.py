@@ -109,7 +109,7 @@ def test_compile_is_the_contracts_json(cli: Cli, cli_here: Cli, lab: Path, tmp_p
 
 
 @pytest.mark.parametrize("language", ["triton", pytest.param("hip", marks=needs_hip)])
-def test_compile_says_which_lines_take_the_time(language: str, cli_here: Cli, tmp_path: Path) -> None:
+def test_compile_says_which_lines_take_the_time(language: str, cli_here: Cli) -> None:
     seed = ROOT / f"problems/identity/seeds/{language}_naive.py"
     done = cli_here("compile", str(seed), "--json")
     assert done.returncode == 0, done.stderr
@@ -119,13 +119,16 @@ def test_compile_says_which_lines_take_the_time(language: str, cli_here: Cli, tm
     assert all(line["text"] == texts[line["line"] - 1].strip() for line in shown["lines"])
     assert sum(line["share"] for line in shown["lines"]) > 0.9 and shown["lines"][0]["cycles"] > 0
     assert shown["case"] in {case for launch in found["launches"] for case in launch["cases"]}
+
+
+@needs_hip
+def test_compile_says_why_it_has_no_lines(cli_here: Cli, tmp_path: Path) -> None:
     kernel = tmp_path / "kernel.py"
-    kernel.write_text(
-        seed.read_text().replace("    x, out = data\n", "    x, out = data\n    x.cpu().tolist()[-1]()\n")
-    )
-    if language == "hip":  # of Triton's the launches are seen before
-        broken = cli_here("compile", str(kernel), "--problem", "identity")
-        assert broken.returncode == 0 and "no profile by source line: " in broken.stdout, broken.stdout
+    source = (ROOT / "problems/identity/seeds/hip_naive.py").read_text()
+    kernel.write_text(source.replace("out[i] = x[i];", "out[i] = x[i + size];"))
+    done = cli_here("compile", str(kernel), "--problem", "identity")
+    assert done.returncode == 0, done.stderr
+    assert "no profile by source line: " in done.stdout and "out-of-bounds read" in done.stdout, done.stdout
 
 
 @needs_hip
