@@ -156,7 +156,7 @@ def _report(
     report = preview.compiled(inspection, params.harness.build_timeout_s)
     predictions = inspection.predictions(problem, cases) if problem else ()
     unpredicted = inspection.unpredicted(problem, cases) if problem and not inspection.answer.inline else ()
-    if lines and problem and report.ok and inspection.gpu.arch.startswith("gfx"):
+    if lines and problem and cases and report.ok and inspection.gpu.arch.startswith("gfx"):
         found = hot_lines.Executed(problem, inspection.gpu, params.harness, inspection.source)
         report, predictions = found.added(cases, report, predictions)
     return {

@@ -72,7 +72,7 @@ class Places:
         outwards; empty if nothing is known."""
         return tuple(place for place, _ in self._frames(instruction))
 
-    def kernels(self, instruction: int) -> tuple[Place, ...]:
+    def condensed(self, instruction: int) -> tuple[Place, ...]:
         """Return the same chain, without the lines of small functions: to a reader they are a part of the line that
         calls them."""
         frames = self._frames(instruction)

@@ -44,7 +44,7 @@ class Counted:
         """Return it as data; instructions that were not executed are left out. `sources`: of the submission."""
         launch, accessed, counts = self.launch, self.counts.accessed, self.counts
         there = accessed["executed"].nonzero()[0]
-        places = [launch.code.places.kernels(int(n)) for n in there]
+        places = [launch.code.places.condensed(int(n)) for n in there]
         names = ("waves", "steps", "rounds", "reloads", "overlapped", "shared", "alone")
         return {
             "kernel": launch.name,

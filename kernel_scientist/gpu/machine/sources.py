@@ -10,7 +10,8 @@ from pathlib import PurePath
 
 from kernel_scientist.gpu.machine.places import Place
 
-MOST_CALLERS = 3
+MOST_CALLERS, WIDEST = 3, 60
+"""Most callers that are named, and most characters of their lines."""
 
 
 @dataclass
@@ -38,4 +39,4 @@ class Sources:
         """Return number and text of the submission's line that a chain (`Places.chain`) begins with, and the end of a
         sentence that says which lines call the function that was inlined there; that is empty without any."""
         (line, text), *outer = [self.quoted(*place) for place in chain] or [(0, "")]
-        return line, text, "".join(f", called in line {number} ({of})" for number, of in outer[:MOST_CALLERS])
+        return line, text, "".join(f", called in line {number} ({of[:WIDEST]})" for number, of in outer[:MOST_CALLERS])

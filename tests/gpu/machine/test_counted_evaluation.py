@@ -57,7 +57,9 @@ def test_a_profile_names_the_lines_that_take_time(evaluator: PredictedEvaluator,
     found = evaluator.check(kernel, evaluator.compile(kernel))
     (prediction,) = found.predictions
     assert any(line in one.text for one in prediction.lines), prediction.lines
-    assert {one.limit for one in prediction.lines} < set(prediction.breakdown_us), "not that of the case, which launches"
+    assert {one.limit for one in prediction.lines} < set(prediction.breakdown_us), (
+        "not that of the case, which launches"
+    )
     for one in prediction.lines:
         assert one.text == source.splitlines()[one.line - 1].strip()
         assert sum(one.causes.values()) <= one.share + 0.001

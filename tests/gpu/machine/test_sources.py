@@ -48,7 +48,7 @@ def listed(text: str) -> Listing:
 def lines(text: str, listed: Listing, beginning: str, whole: bool) -> set[tuple[int, ...]]:
     """Return the chains of lines of the instructions whose names begin so. `whole`: those of small functions too."""
     places = Places(text, listed)
-    of = places.chain if whole else places.kernels
+    of = places.chain if whole else places.condensed
     numbers = [n for n, one in enumerate(listed.statements) if one.mnemonic.startswith(beginning)]
     return {tuple(line for _, line in of(number)) for number in numbers}
 
