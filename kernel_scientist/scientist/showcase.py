@@ -245,8 +245,18 @@ def _lines(source: str, prediction: Prediction) -> tuple[SourceLine, ...]:
         for number, text in enumerate(map(str.strip, texts), 1):
             if text.startswith(beginning):
                 share = sum(causes.values())
-                line = {"line": number, "text": text, "share": share, "cycles": share * cycles, "causes": causes}
-                found.append(SourceLine(kernel="gemm_kernel", limit=prediction.limited_by, of_limit=share, **line))
+                found.append(
+                    SourceLine(
+                        kernel="gemm_kernel",
+                        line=number,
+                        text=text,
+                        share=share,
+                        cycles=share * cycles,
+                        causes=causes,
+                        limit=prediction.limited_by,
+                        of_limit=share,
+                    )
+                )
     return tuple(found)
 
 
