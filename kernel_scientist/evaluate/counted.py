@@ -24,8 +24,9 @@ from kernel_scientist.gpu.model.predict import Estimate, Load
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
-from kernel_scientist.records.gpu import SourceLine, TorchOperation
+from kernel_scientist.records.gpu import TorchOperation
 from kernel_scientist.records.kernel import Case
+from kernel_scientist.records.source_line import SourceLine
 from kernel_scientist.workers.validation import protocol_violation
 
 BYTES = 0.5
@@ -118,7 +119,7 @@ class CountedPredictor:
             return ()
         counts, load, longest = max(found, key=lambda one: one[2].time_us)
         _, listed = self._compiled(counts)
-        return by_line(load.code.kernel, counts, listed.statements, longest.alone, self.source)
+        return by_line(load.code.kernel, counts, listed, longest, self.gpu, self.source)
 
     def _obstacle(self, case: Case, loads: Sequence[Load], operations: Sequence[TorchOperation]) -> str:
         """Return why a case cannot be predicted; empty if it can be."""

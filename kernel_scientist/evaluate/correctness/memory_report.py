@@ -17,7 +17,7 @@ from kernel_scientist.sandbox.failure import KernelFailure, printable
 from kernel_scientist.workers.client import WorkerClient
 from kernel_scientist.workers.validation import protocol_violation
 
-MOST_TOLD, WORDS = 10, 300
+MOST_TOLD, WORDS = 10, 400
 
 
 class Configuration(BaseModel):
