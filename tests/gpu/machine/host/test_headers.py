@@ -23,7 +23,7 @@ from tests.gpu.machine.host.test_module import request
 TOOLS = hip.find()
 pytestmark = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
 
-FUNCTIONS = ("parts", "rounded", "narrowed", "added", "compared", "limits")
+FUNCTIONS = ("parts", "rounded", "narrowed", "added", "compared", "limits", "largest")
 HOST = "\n".join(f"torch::Tensor {name}(torch::Tensor x);" for name in FUNCTIONS)
 DEVICE = r"""
 #include <hip/amd_detail/amd_hip_fp16.h>
@@ -106,6 +106,23 @@ torch::Tensor compared(torch::Tensor x) {
   compare<<<1, 1>>>(x.data_ptr<float>(), out.data_ptr<float>());
   return out;
 }
+__global__ void maximum(const float* x, double* wide, float* narrow, long long* whole) {
+  unsafeAtomicMax(wide, (double)x[threadIdx.x]);
+  unsafeAtomicMin(narrow, x[threadIdx.x]);
+  atomicMax(whole, (long long)x[threadIdx.x] << 33);
+}
+torch::Tensor largest(torch::Tensor x) {
+  void* kept;
+  TORCH_CHECK(hipHostMalloc(&kept, 24, hipHostAllocMapped) == hipSuccess, "memory");
+  double* wide = (double*)kept;
+  float* narrow = (float*)(wide + 1);
+  long long* whole = (long long*)(wide + 2);
+  *wide = -1000, *narrow = 1000, *whole = -1000;
+  maximum<<<1, x.size(0)>>>(x.data_ptr<float>(), wide, narrow, whole);
+  auto out = torch::tensor({*wide, (double)*narrow, (double)*whole});
+  (void)hipHostFree(kept);
+  return out;
+}
 torch::Tensor limits(torch::Tensor x) { return torch::tensor({HIP_PI, HIP_LOG2E, HIP_SQRT_HALF, (double)HIP_LN2_F}); }
 """
 
@@ -186,3 +203,8 @@ def test_pairs_in_bf16_are_compared(extension: ModuleType) -> None:
 def test_numbers_have_names(extension: ModuleType) -> None:
     found = extension.limits(torch.zeros(1)).tolist()
     assert found == pytest.approx([3.14159265, 1.44269504, 0.70710678, 0.69314718])
+
+
+def test_extremes_of_many_types(extension: ModuleType) -> None:
+    x = torch.arange(-20, 44, dtype=torch.float32)
+    assert extension.largest(x).tolist() == [43, -20, 43 * 2**33]
