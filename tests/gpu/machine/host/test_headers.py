@@ -23,11 +23,12 @@ from tests.gpu.machine.host.test_module import request
 TOOLS = hip.find()
 pytestmark = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
 
-FUNCTIONS = ("parts", "rounded", "narrowed", "added", "compared", "limits", "largest")
+FUNCTIONS = ("parts", "rounded", "narrowed", "added", "compared", "limits", "largest", "tiled")
 HOST = "\n".join(f"torch::Tensor {name}(torch::Tensor x);" for name in FUNCTIONS)
 DEVICE = r"""
 #include <hip/amd_detail/amd_hip_fp16.h>
 #include <hip/hip_bf16.h>
+#include <hip/hip_cooperative_groups.h>
 #include <hip/hip_fp8.h>
 #include <hip/hip_math_constants.h>
 
@@ -123,6 +124,19 @@ torch::Tensor largest(torch::Tensor x) {
   (void)hipHostFree(kept);
   return out;
 }
+__global__ void number_tiles(float* out) {
+  namespace cg = cooperative_groups;
+  const auto block = cg::this_thread_block();
+  const auto tile = cg::tiled_partition<16>(block);
+  const cg::thread_block_tile<16> plain = tile;
+  out[threadIdx.x] = 10 * tile.meta_group_rank() + tile.meta_group_size();
+  out[threadIdx.x + 64] = 10 * plain.meta_group_rank() + plain.meta_group_size();
+}
+torch::Tensor tiled(torch::Tensor x) {
+  auto out = torch::empty({128}, x.options());
+  number_tiles<<<1, 64>>>(out.data_ptr<float>());
+  return out;
+}
 torch::Tensor limits(torch::Tensor x) { return torch::tensor({HIP_PI, HIP_LOG2E, HIP_SQRT_HALF, (double)HIP_LN2_F}); }
 """
 
@@ -208,3 +222,8 @@ def test_numbers_have_names(extension: ModuleType) -> None:
 def test_extremes_of_many_types(extension: ModuleType) -> None:
     x = torch.arange(-20, 44, dtype=torch.float32)
     assert extension.largest(x).tolist() == [43, -20, 43 * 2**33]
+
+
+def test_tiles_of_a_block_are_numbered(extension: ModuleType) -> None:
+    numbers = (torch.arange(64) // 16 * 10 + 4).float()
+    assert torch.equal(extension.tiled(torch.zeros(1)), torch.cat([numbers, numbers]))
