@@ -96,13 +96,14 @@ void Checker::compare(Access& x, u64 address) {
 // A load of the twin from another place for an undefined address, where that place is inside as well: what it gets differs
 // for the same reason. It is a fault only if something depends on that. Null: the load is none such.
 u8* Checker::elsewhere(Access& x, u64 address) {
+    if (x.write || !x.where || address == x.address) return nullptr;
     const Allocation* meant;
-    Access other = x;
-    other.address = equivalent(address, &meant);
-    if (x.write || !x.where || other.address == x.address) return nullptr;
+    const u64 same = equivalent(address, &meant);
+    if (same == x.address) return nullptr;
     const u32 origin = source(x.lane, true);
     if (origin <= POINTER) return nullptr;
-    other.where = resolve(other);
+    Access other = x;
+    other.address = same, other.where = resolve(other);
     if (!other.where || (meant && other.address - meant->start + x.bytes > meant->bytes)) return nullptr;
     twin_bytes(other, x.b);
     x.second = true, loaded_[x.lane] = loaded_any_ = origin;
