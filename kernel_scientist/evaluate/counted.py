@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_scientist.evaluate.correctness.timed_cases import ExecutedCall
 from kernel_scientist.gpu.isa import assembly
-from kernel_scientist.gpu.isa.tally import plain
+from kernel_scientist.gpu.isa.symbols import plain
 from kernel_scientist.gpu.machine import listing
 from kernel_scientist.gpu.machine.counts import MOST_LAUNCHES, MOST_OPERATIONS, MOST_STORAGES
 from kernel_scientist.gpu.machine.listing import Listing

@@ -127,5 +127,5 @@ def test_an_error_in_host_code_is_a_compile_error(driver: Driver) -> None:
 
 
 def test_a_library_that_is_not_here_is_said_to_be_missing(driver: Driver) -> None:
-    with pytest.raises(SetupError, match=r"<rocwmma/rocwmma\.hpp> is not installed here"):
+    with pytest.raises(SetupError, match=r"<rocwmma/rocwmma\.hpp> is not installed here \(\S+\[1\], line 2\); "):
         executed(driver, SEED.replace("#include <hip", "#include <rocwmma/rocwmma.hpp>\n#include <hip"))
