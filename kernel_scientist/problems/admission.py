@@ -4,6 +4,7 @@ Otherwise, a tolerance that accepts zeros would reward a kernel that does nothin
 problem. Exceptions are listed in lab.yml (controls: exempt), such as `copy` for the identity.
 """
 
+import dataclasses
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import torch
 
+from kernel_scientist.problems import modules
 from kernel_scientist.problems.dependence import is_constant
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.trees import changed, cloned, items, tensors
@@ -30,6 +32,7 @@ def require(problem: Problem, profile: str) -> None:
     passed = environment.cache_folder() / "admission" / digest("\0".join(key))
     if passed.exists():
         return
+    require_sent(problem)
     cases = problem.profile(profile).tests or problem.profile(profile).benchmarks
     if cases and (fault := _fault(problem, max(cases, key=lambda case: problem.work(case).bytes))):
         raise SetupError(f"problem {problem.name} fails its admission: {fault}")
@@ -38,7 +41,10 @@ def require(problem: Problem, profile: str) -> None:
 
 
 def require_sent(problem: Problem) -> None:
-    """Raise SetupError if the inputs of a problem's first case cannot be sent to a worker as they are."""
+    """Raise SetupError if the inputs of a problem's first case cannot be sent to a worker as they are, or on a GPU.
+
+    That some would lie beside the GPU cannot be told without one if their values decide about others.
+    """
     profile = problem.profile("auto")
     key = (problem.digest, problem.device, torch.__version__, environment.sources_digest("problems", "records"))
     known = environment.cache_folder() / "sent" / digest("\0".join(key))
@@ -47,11 +53,21 @@ def require_sent(problem: Problem) -> None:
     for case in (*profile.tests, *profile.benchmarks)[:1]:
         try:
             problem.generate(case)
+            _require_one_device(problem, case)
         except SetupError:
             raise
         except Exception:  # the admission tells it
             return
     environment.keep(known, "")
+
+
+def _require_one_device(problem: Problem, case: Case) -> None:
+    """Generate the inputs with tensors without values in place of those on a GPU: none may have values."""
+    there = dataclasses.replace(problem, device="meta")
+    if problem.device != "cpu" or problem.adapter or there.sources == problem.sources:  # KernelBench moves all itself
+        return
+    with modules.generators_on_cpu():
+        there.generate(case)
 
 
 def _fault(problem: Problem, case: Case) -> str:
