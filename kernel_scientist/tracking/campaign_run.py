@@ -14,6 +14,7 @@ class CampaignRun:
     run_id: str
     campaign: str
     params: dict[str, str]
+    """Those in force, by their full names (`campaign_params`)."""
     tags: dict[str, str]
     metrics: dict[str, float]
     running: bool
