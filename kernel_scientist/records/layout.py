@@ -204,6 +204,8 @@ def refusal(tensor: torch.Tensor, device: str = "") -> str:
         return f"a lazily {lazily} tensor (resolve_{'conj' if tensor.is_conj() else 'neg'}() makes a plain one)"
     if tensor.requires_grad:
         return "a tensor that requires a gradient (detach() makes a plain one)"
+    if any(getattr(tensor, "names", ())):  # torch 2.13 has none
+        return "a tensor with named dimensions (rename(None) makes a plain one)"
     if tensor.device.type == "cpu" and (tensor.is_pinned() or tensor.is_shared()):
         return f"a tensor in {'pinned' if tensor.is_pinned() else 'shared'} memory (clone() makes a plain one)"
     if vars(tensor) and not _is_fake(tensor):
