@@ -4,6 +4,7 @@ Otherwise, a tolerance that accepts zeros would reward a kernel that does nothin
 problem. Exceptions are listed in lab.yml (controls: exempt), such as `copy` for the identity.
 """
 
+import contextlib
 import dataclasses
 import random
 from collections.abc import Iterator
@@ -41,10 +42,7 @@ def require(problem: Problem, profile: str) -> None:
 
 
 def require_sent(problem: Problem) -> None:
-    """Raise SetupError if the inputs of a problem's first case cannot be sent to a worker as they are, or on a GPU.
-
-    That some would lie beside the GPU cannot be told without one if their values decide about others.
-    """
+    """Raise SetupError if the inputs of a problem's first case cannot be sent to a worker as they are."""
     profile = problem.profile("auto")
     key = (problem.digest, problem.device, torch.__version__, environment.sources_digest("problems", "records"))
     known = environment.cache_folder() / "sent" / digest("\0".join(key))
@@ -62,12 +60,21 @@ def require_sent(problem: Problem) -> None:
 
 
 def _require_one_device(problem: Problem, case: Case) -> None:
-    """Generate the inputs with tensors without values in place of those on a GPU: none may have values."""
-    there = dataclasses.replace(problem, device="meta")
+    """Raise SetupError if some inputs would lie on a GPU and others beside it: tensors without values stand for those.
+
+    What cannot be generated so, or asks for a GPU first, is seen where there is one.
+    """
+    there, data = dataclasses.replace(problem, device="meta"), None
     if problem.device != "cpu" or problem.adapter or there.sources == problem.sources:  # KernelBench moves all itself
         return
-    with modules.generators_on_cpu():
-        there.generate(case)
+    with modules.generators_on_cpu(), contextlib.suppress(Exception):
+        data = there.generate(case)
+    on_gpu = [[tensor.is_meta for tensor in tensors(item)] for item in items(data)]
+    if any(any(one) for one in on_gpu):
+        for place, one in enumerate(on_gpu):
+            if not all(one):
+                reason = f"input {place}: a tensor on cpu, while kernels get all on the GPU, cannot be sent to a worker"
+                raise SetupError(f"problem {problem.name} cannot be evaluated: {reason}")
 
 
 def _fault(problem: Problem, case: Case) -> str:

@@ -185,7 +185,7 @@ def _is_fake(tensor: torch.Tensor) -> bool:
 def refusal(tensor: torch.Tensor, device: str = "") -> str:
     """Return why a tensor cannot be sent to a worker as it is; empty if it can.
 
-    device: where kernels get all tensors; empty: anywhere.
+    device: where kernels get all tensors; empty: anywhere; meta: it stands for a GPU, and any tensor will do.
     """
     import torch
 
@@ -197,7 +197,7 @@ def refusal(tensor: torch.Tensor, device: str = "") -> str:
         return f"a {type(tensor).__name__}, a subclass of torch.Tensor"
     if tensor.is_meta and device != "meta":
         return "a tensor on the device meta, which has no values"
-    if device and tensor.device != torch.empty(0, device=device).device:
+    if device not in ("", "meta") and tensor.device != torch.empty(0, device=device).device:
         return f"a tensor on {tensor.device}, while kernels get all on {'cpu' if device == 'cpu' else 'the GPU'},"
     if tensor.is_conj() or tensor.is_neg():
         lazily = "conjugated" if tensor.is_conj() else "negated"

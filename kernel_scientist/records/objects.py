@@ -25,7 +25,7 @@ class ObjectError(ValueError):
 def plain(value: Any, device: str = "") -> Any:
     """Return inputs with every object replaced by a dict. Tensors stay the same tensors.
 
-    device: where tensors must be; empty: anywhere. Raises ObjectError for a tensor that cannot be sent as it is, and
+    device: as for `layout.refusal`. Raises ObjectError for a tensor that cannot be sent as it is, and
     for a value that is no tensor, container, plain value, dataclass or torch module.
     """
     import torch

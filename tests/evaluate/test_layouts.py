@@ -208,9 +208,10 @@ def test_inputs_that_cannot_be_sent_are_refused_before_any_kernel_runs(
 
 def test_inputs_on_a_gpu_are_sent_where_there_is_none(tmp_path: Path) -> None:
     there = LISTED.replace("generator=torch.Generator()", "device='cuda', generator=torch.Generator(device='cuda')")
-    for number, text in enumerate(
-        (there, LISTED.replace("import torch", "import torch\ntorch.set_default_device('cuda')", 1))
-    ):
+    asks = LISTED.replace("torch.empty(n)", "torch.empty(n, device='cuda' if torch.cuda.is_available() else 'cpu')")
+    fails = LISTED.replace("import torch", "import torch\ntorch.ones(2, device='cuda').tolist()", 1)
+    default = LISTED.replace("import torch", "import torch\ntorch.set_default_device('cuda')", 1)
+    for number, text in enumerate((there, asks, fails, default)):
         folder = tmp_path / str(number)
         folder.mkdir()
         problem = loaded(folder, text.replace("torch.empty(n)", "torch.empty_like(x)"), [{"n": 10}], writes=[1])

@@ -132,14 +132,6 @@ def test_what_cannot_be_sent_is_refused_in_a_sentence(words: str) -> None:
         objects.plain_inputs((torch.ones(1), [REFUSED[words]()]))
 
 
-def test_a_tensor_elsewhere_than_on_the_problem_s_device_is_refused() -> None:
-    for there, here, name in (("meta", "cpu", "meta"), ("cpu", "meta", "the GPU")):
-        tensor = torch.ones(2, device=there)
-        with pytest.raises(objects.ObjectError, match=f"on {there}, .* on {name}|on the device {name}, which has no"):
-            objects.plain_inputs((tensor,), here)
-        assert objects.plain_inputs((tensor,), there) == (tensor,)
-
-
 def test_a_module_without_gradients_arrives_as_it_was() -> None:
     module = torch.nn.Linear(2, 3).requires_grad_(False)
     (again,) = objects.revived(objects.plain_inputs((module,), "cpu"), {})
