@@ -280,6 +280,7 @@ def test_launches_that_the_device_would_refuse(extension: ModuleType) -> None:
 WAYS = r"""
 #include <hip/hip_runtime.h>
 #include <hip/hip_ext.h>
+extern "C" hipError_t hipGetFuncBySymbol(hipFunction_t*, const void*);  // older headers lack it
 template <typename T, int N = 1>
 __global__ void fill(T* x) { x[threadIdx.x] = N; }
 __global__ void other(float* x) { x[threadIdx.x] = 2; }
