@@ -1,6 +1,5 @@
 """Compile a submission for a GPU that need not be present: `kernel-scientist compile`, as JSON and as text."""
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems import find, names
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.profile import metrics
-from kernel_scientist.records import source_line
+from kernel_scientist.records import own_name, source_line
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport
 from kernel_scientist.records.gpu import Counters
@@ -30,7 +29,6 @@ SHOWN = 4
 """Most grids listed per code object."""
 COUNTERS_SHOWN = 30
 """Most lines of single kernels and cases."""
-OF_COPY = re.compile(r"\bkernel\.py\b(?=, line |: )")
 NO_KERNEL = "it defines no Triton kernel: functions that return a value or that others call are none"
 Item = TypeVar("Item")
 
@@ -54,14 +52,7 @@ def compiled(
     source = read_file(file)
     if "kernel_scientist.languages.cpp" in source or "from kernel_scientist import" in source:
         raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")
-    return _renamed(_compiled(file, source, gpu, problem, params, entry, inputs, lines), file.name)
-
-
-def _renamed(report: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a report whose sentences call the file by its own name, not by that of its copy."""
-    told = {"reason": [report["reason"]], **{key: report.get(key, []) for key in ("tried", "missed", "findings")}}
-    words = {key: [OF_COPY.sub(name, one) for one in lines] for key, lines in told.items()}
-    return {**report, **{key: words[key] for key in words if key in report}, "reason": words["reason"][0]}
+    return own_name.told(_compiled(file, source, gpu, problem, params, entry, inputs, lines), file.name)
 
 
 def _compiled(
