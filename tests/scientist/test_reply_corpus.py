@@ -134,7 +134,7 @@ def test_a_kernel_is_taken_as_it_is(name: str) -> None:
 ENTRY = NEW[NEW.index("def custom_kernel") :]
 JIT = NEW[: NEW.index("def custom_kernel")]
 LAUNCH = "def custom_kernel(data):\n    wide[(1,)](*data)\n"
-CPP = 'SOURCE = """\nvoid pack(int n) {\n}\nvoid copy(const float* x) {\n}\n"""\n'
+CPP = 'SOURCE = """\nvoid pack(int n) {\n}\nvoid copy(const float* x) {\n    pack(4);\n}\n"""\n'
 
 
 HALF = NEW[: NEW.index("    size = x.numel()")]

@@ -11,8 +11,8 @@ from kernel_scientist.scientist.llm.parsing import ReplyError
 MAX_COMMENT, MAX_LISTED = 300, 5
 _COMMENT = re.compile(r"(?:#|//|/\*)(.*)")
 _PARTS = re.compile(
-    r"\.\.\.|…|\[.*\]|\b(?:rest|remainder|remaining|everything else|snip(?:ped)?|other (?:code|functions?|parts?)"
-    r"|(?:code|kernels?|imports?|helpers?|functions?) (?:is|are|as|unchanged|omitted|identical|same))\b",
+    r"\.\.\.|…|^ *\[.*\] *$|\b(?:rest|remainder|remaining|everything else|snip(?:ped)?|other (?:code|functions?|parts?)"
+    r"|(?:code|kernels?|imports?|helpers?|functions?) (?:unchanged|omitted|identical|same))\b",
     re.I,
 )
 _SAME = re.compile(
@@ -39,7 +39,7 @@ def require_complete(source: str, base: str, others: Iterable[str] = ()) -> None
         body = _body(node)
         if body and (all(map(_is_dots, body)) or (_is_empty(node) and node.name in works)):
             raise ReplyError(f"the file is not complete: the body of {node.name} is `{ast.unparse(body[-1])}`")
-    gone = known - defined_names(tree) | _c_functions(base) - _c_functions(source)
+    gone = known - defined_names(tree) | _c_lacking(source, base)
     if gone and (comment := next(filter(_stands_for_code, source.split("\n")), "").strip()):
         raise ReplyError(f"the file is not complete: {comment[:80]!r} stands for {_listed(gone)}")
     lacking = _unbound(tree)
@@ -107,6 +107,12 @@ def _stands_for_code(line: str) -> bool:
 def _c_functions(source: str) -> set[str]:
     """Return the names of what looks like the definition of a function of C++, in the texts of a file."""
     return {found[1] for found in _C_FUNCTION.finditer(source)} - _C_WORDS
+
+
+def _c_lacking(source: str, base: str) -> set[str]:
+    """Return the functions of C++ that a file names and only the base defines."""
+    lacking = _c_functions(base) - _c_functions(source)
+    return lacking & set(re.findall(r"\w+", source)) if lacking else lacking
 
 
 def _listed(names: set[str]) -> str:
