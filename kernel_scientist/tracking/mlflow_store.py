@@ -105,6 +105,13 @@ class MlflowStore(Experiment):
             run, params=campaign_params.in_force(self._artifact(run.run_id, campaign_params.FILE), run.params)
         )
 
+    def elsewhere(self, campaign: str) -> str:
+        """Return the sentence for a campaign that another experiment of this store has; empty if none has it."""
+        where = run_content.with_tags({KIND: "campaign", CAMPAIGN: campaign})
+        other = self.other(where) if where else ""
+        how = "name its problem, and its target if it had another, as by --set problem=NAME"
+        return f"campaign {campaign} is in MLflow experiment {other}, not in {self.experiment}: {how}" if other else ""
+
     def recorded(self, campaign: str | None, language: str, problem: Problem, suite: str = "") -> CampaignRun | None:
         """Return a campaign that can be resumed, by default the latest (of a suite, if given); None: there is none.
 
@@ -115,7 +122,8 @@ class MlflowStore(Experiment):
         if run is None:
             if campaign is None:
                 return None
-            raise SetupError(f"no campaign {campaign!r} in MLflow experiment {self.experiment} at {self.uri}")
+            absent = f"no campaign {campaign!r} in MLflow experiment {self.experiment} at {self.uri}"
+            raise SetupError(self.elsewhere(campaign) or absent)
         if (other := run.params.get("language")) != language:
             raise SetupError(f"campaign {run.campaign} is in {other}, not in {language}")
         if run.tags.get("problem_digest") != problem.digest:
