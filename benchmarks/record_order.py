@@ -141,7 +141,7 @@ def _final(context: EvaluationContext, trials: Sequence[Trial], stages: int) -> 
     """Time kernels in one run, whose every stage is run."""
     evaluator, sources = _evaluator(context), [TimedSource.of(t.kernel) for t in trials]
     plan = replace(evaluator.plan(evaluator.profile.benchmarks, sources[0].name, None, margins=False), stages=stages)
-    with context.device():
+    with context.device("time the finalists beside each other"):
         samples = schedule.run(evaluator.driver, plan, [*sources, evaluator.reference()])
     return _Final([source.name for source in sources], samples, evaluator.harness.confidence)
 
