@@ -1,5 +1,7 @@
 """When a timing ends: what the stages so far show of a candidate and its baseline."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -43,6 +45,14 @@ def plan(*margins: float, drop_below: float = 0.0) -> Plan:
 )
 def test_a_gain_takes_two_stages_and_a_loss_one(gain: float, stage: int, ends: bool) -> None:
     assert decided(plan(0.005, 0.005, 0.005), timed(gain, stage), stage) is ends
+
+
+@pytest.mark.parametrize(
+    ("gain", "stage", "ends"), [(1.0, 1, False), (1.0, 2, False), (0.97, 1, True), (1.03, 2, True)]
+)
+def test_while_the_device_would_be_idle_only_a_result_ends_a_timing(gain: float, stage: int, ends: bool) -> None:
+    idle = replace(plan(0.005, 0.005, 0.005), is_idle=lambda: True)
+    assert decided(idle, timed(gain, stage), stage) is ends
 
 
 def test_a_noisy_first_stage_does_not_end_a_gain_that_the_last_one_can_show() -> None:

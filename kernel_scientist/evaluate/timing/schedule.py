@@ -204,7 +204,7 @@ def hopeless(plan: Plan, samples: Samples, blocks: int) -> bool:
 
 def decided(plan: Plan, samples: Samples, stage: int) -> bool:
     """Whether no further stage is needed: the candidate is slower, is faster in two sets of workers, or is unlikely to
-    be found faster.
+    be found faster while others want the device.
     """
     if plan.baseline is None:
         return False
@@ -213,4 +213,4 @@ def decided(plan: Plan, samples: Samples, stage: int) -> bool:
     if high < 1 or (low > 1 + plan.margin(stage) and stage >= LEAST_STAGES):
         return True
     hope = statistics.attainable(estimate, plan.confidence, plan.margin(plan.stages), (stage, plan.stages))
-    return stage < plan.stages and not hope
+    return stage < plan.stages and not hope and not plan.is_idle()
