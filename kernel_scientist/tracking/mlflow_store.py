@@ -101,9 +101,8 @@ class MlflowStore(Experiment):
         if not runs:
             return None
         run = CampaignRun.of(runs[0])
-        return replace(
-            run, params=campaign_params.in_force(self._artifact(run.run_id, campaign_params.FILE), run.params)
-        )
+        known = self._artifact(run.run_id, campaign_params.FILE)
+        return replace(run, params=campaign_params.in_force(known, run.params))
 
     def elsewhere(self, campaign: str) -> str:
         """Return the sentence for a campaign that another experiment of this store has; empty if none has it."""
@@ -305,10 +304,6 @@ class MlflowStore(Experiment):
         self.client.set_tag(parent.run_id, "promotion", reason)
         if approval:
             self.client.set_tag(parent.run_id, "approval", approval)
-
-    def log_page(self, parent: CampaignRun, html: str) -> None:
-        """Write a campaign's page to its run."""
-        self.client.log_text(parent.run_id, html, PAGE)
 
     def validation(self, parent: CampaignRun) -> dict[str, Any] | None:
         """Read the JSON of `validate` back; None for a campaign without one, or of an older version."""

@@ -10,6 +10,8 @@ from pathlib import PurePath
 
 from kernel_scientist.gpu.machine.places import Place
 
+SUBMISSION = "kernel.py"
+"""What a submission's file is called where it is executed."""
 MOST_CALLERS, WIDEST = 3, 60
 """Most callers that are named, and most characters of their lines."""
 
