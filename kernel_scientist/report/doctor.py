@@ -31,8 +31,9 @@ GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 INSPECTION_S = 60.0
 progress = logging.getLogger("kernel_scientist.progress")
 WAKE = {
-    WakePriority.REAL_TIME: "the evaluator waits with real-time priority",
-    WakePriority.SHORT_SLICE: "the evaluator waits with the shortest time slice; real-time priority is not allowed",
+    WakePriority.REAL_TIME: "evaluator and timed workers have real-time priority: other programs hardly disturb them",
+    WakePriority.SHORT_SLICE: "the evaluator waits with the shortest time slice; real-time priority is not allowed "
+    "(`ulimit -r` of 2 or more would do), so that intervals are wide while other programs run",
     WakePriority.NORMAL: "neither real-time priority nor short time slices (Linux 6.12): times of threaded kernels "
     "may include some 100 us of waiting for a core",
 }

@@ -78,6 +78,8 @@ class WorkerPool:
         """Active layers of the sandbox, as the last worker reported them before it read a kernel."""
         self.can_stop = True
         """Whether the evaluator may stop a worker's threads (ptrace), according to the last worker."""
+        self.precedence = False
+        """Whether the workers of the last timing ran before everybody without real-time priority."""
         self._memories: list[tuple[WorkerMemory, Process]] = []
         """Memories of earlier workers, with their processes, for reuse."""
         self._process: subprocess.Popen[bytes] | None = None

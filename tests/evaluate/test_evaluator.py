@@ -265,6 +265,37 @@ def test_a_kernel_right_only_on_the_checked_sizes_is_caught_when_timed(evaluator
     assert timed.verdict is Verdict.INCORRECT and timed.timings == () and timed.speedups == ()
 
 
+SPINNING = """
+#include <sched.h>
+#include <thread>
+#include <vector>
+
+extern "C" void f() {
+    int inherited = -1;
+    std::thread([&] { inherited = sched_getscheduler(0); }).join();
+    if (sched_getscheduler(0) != SCHED_RR || inherited != SCHED_RR) return;
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
+        threads.emplace_back([] { for (volatile int x = 0;; x = x + 1) {} });
+    threads[0].join();
+}
+"""
+"""It spins on every core, and more, once it and the threads that it starts have real-time priority."""
+
+
+def test_a_kernel_with_real_time_priority_on_every_core_is_ended(evaluator_for: EvaluatorFor) -> None:
+    evaluator = evaluator_for("identity")
+    kernel = Kernel(name="k", language="cpp", source=f"{LOAD}library = load({SPINNING!r})\n" + in_call("library.f()", ""))
+    checked = evaluator.check(kernel, evaluator.compile(kernel))
+    assert checked.verdict is Verdict.OK
+    timed = evaluator.time(kernel, checked, [evaluator.reference()])
+    if evaluator.driver.pool.precedence:
+        assert timed.verdict is Verdict.TIMEOUT and "used more than 3 s of CPU time" in timed.reason
+    else:
+        assert timed.verdict is Verdict.OK  # an ordinary user may not raise a priority
+    assert timed.environment["worker_priority"] == ("real_time" if evaluator.driver.pool.precedence else "normal")
+
+
 def test_a_kernel_that_remembers_its_first_answer_is_caught(evaluator_for: EvaluatorFor) -> None:
     source = dedent(
         """

@@ -40,6 +40,7 @@ def describe(pool: WorkerPool) -> dict[str, str]:
         "device": pool.device,
         "outputs": "read while the worker's threads are stopped" if pool.can_stop else "read while its threads run",
         "wake_priority": pool.native.wake_priority.name.lower(),
+        "worker_priority": "real_time" if pool.precedence else "normal",
         "torch": torch.__version__,
         "python": platform.python_version(),
         "compiler": gxx.version(),

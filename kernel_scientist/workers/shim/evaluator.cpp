@@ -44,12 +44,13 @@ enum WakePriority { NORMAL, SHORT_SLICE, REAL_TIME };
 // Evaluator: while it waits for the completion signal, its thread is scheduled before others: by real-time priority, or,
 // where only root may have that, by a short time slice, with which a waking thread preempts others (Linux 6.12 and
 // newer). Otherwise a pool of the kernel's that spins on every core delays the reading of the clock by 100 us and more.
+// The priority is one more than that of the worker while it is timed (`Process.take_precedence`).
 class Urgent {
   public:
     Urgent() {
         if (!get(usual)) return;
         Scheduling real_time = {}, short_slice = usual, now = {};
-        real_time.policy = SCHED_FIFO, real_time.priority = sched_get_priority_min(SCHED_FIFO);
+        real_time.policy = SCHED_FIFO, real_time.priority = sched_get_priority_min(SCHED_FIFO) + 1;
         short_slice.runtime_ns = SLICE_NS;
         if (usual.policy == SCHED_FIFO || usual.policy == SCHED_RR) {
             priority = REAL_TIME;
