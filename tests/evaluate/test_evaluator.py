@@ -285,7 +285,8 @@ extern "C" void f() {
 
 def test_a_kernel_with_real_time_priority_on_every_core_is_ended(evaluator_for: EvaluatorFor) -> None:
     evaluator = evaluator_for("identity")
-    kernel = Kernel(name="k", language="cpp", source=f"{LOAD}library = load({SPINNING!r})\n" + in_call("library.f()", ""))
+    source = f"{LOAD}library = load({SPINNING!r})\n" + in_call("library.f()", "")
+    kernel = Kernel(name="k", language="cpp", source=source)
     checked = evaluator.check(kernel, evaluator.compile(kernel))
     assert checked.verdict is Verdict.OK
     timed = evaluator.time(kernel, checked, [evaluator.reference()])

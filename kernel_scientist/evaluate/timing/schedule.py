@@ -108,7 +108,7 @@ class _TimingRun:
         """
         pool, processes = self.driver.pool, [worker.process for worker in self.workers.values()]
         if not pool.on_gpu and cpu.cores() > 1:
-            pool.precedence = all([process.take_precedence() for process in processes])
+            pool.precedence = all(process.take_precedence() for process in processes)
 
     def _warm_up(self) -> Scheduling:
         """Make untimed calls, set the rows' lengths, and return the scheduling of each source's threads."""
