@@ -19,6 +19,7 @@ from kernel_scientist.hardware.measured import MeasuredPeaks
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.sandbox import bubblewrap
+from kernel_scientist.sandbox.process import Process
 
 progress = logging.getLogger("kernel_scientist.progress")
 SOURCE = Path(__file__).with_name("peaks.cpp")
@@ -77,7 +78,8 @@ def _paths() -> dict[str, str]:
 
 
 def main() -> None:
-    """Print the rates as JSON: `measured_peaks LIBRARY CORES BYTES`."""
+    """Print the rates as JSON: `measured_peaks LIBRARY CORES BYTES`. They are taken like kernels' times: with precedence."""
+    Process(os.getpid()).take_precedence()
     library = ctypes.CDLL(sys.argv[1])
     library.measure.restype, library.measure.argtypes = (
         ctypes.c_double,
