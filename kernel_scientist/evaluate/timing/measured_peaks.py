@@ -78,7 +78,8 @@ def _paths() -> dict[str, str]:
 
 
 def main() -> None:
-    """Print the rates as JSON: `measured_peaks LIBRARY CORES BYTES`. They are taken like kernels' times: with precedence."""
+    """Print the rates as JSON: `measured_peaks LIBRARY CORES BYTES`."""
+    # kernels are timed so, too: one could look faster than what is reachable
     Process(os.getpid()).take_precedence()
     library = ctypes.CDLL(sys.argv[1])
     library.measure.restype, library.measure.argtypes = (
