@@ -78,7 +78,7 @@ class PublishedFit(Record):
     fitted: Half
     held_out: Half
     missed: dict[str, str]
-    """Kernels that could not be compiled and traced, with the reason."""
+    """Kernels that could not be compiled and counted, with the reason."""
 
 
 def calibrate(report: Callable[[str], object]) -> PublishedFit:
@@ -89,7 +89,7 @@ def calibrate(report: Callable[[str], object]) -> PublishedFit:
     rows, marked = tables.times(), tables.labels()
     entries = {row.entry.name: row.entry for row in rows}
     entries |= {entry.name: entry for label in marked for entry in (label.best, *label.others)}
-    report(f"{len(rows)} times, {len(marked)} labels: compiling and tracing {len(entries)} kernels")
+    report(f"{len(rows)} times, {len(marked)} labels: compiling and counting {len(entries)} kernels")
     found = features(list(entries.values()), GPU)
     require(found)
     rows = [row for row in rows if row.entry.name in found.loads]
@@ -113,10 +113,10 @@ def calibrate(report: Callable[[str], object]) -> PublishedFit:
 
 
 def require(found: Features) -> None:
-    """Raise SetupError if no kernel was compiled and traced."""
+    """Raise SetupError if no kernel was compiled and counted."""
     if not found.loads:
         reason = next(iter(found.missed.values()), "there is none")
-        raise SetupError(f"none of {len(found.missed)} kernels can be compiled and traced here; the first: {reason}")
+        raise SetupError(f"none of {len(found.missed)} kernels can be compiled and counted here; the first: {reason}")
 
 
 def half(rows: Sequence[Time], labels: Sequence[Label], found: Features, known: Constants) -> Half:

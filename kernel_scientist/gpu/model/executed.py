@@ -1,8 +1,7 @@
 """What the model needs of a launch, from the counts of the machine that executed workgroups of it.
 
-A trace of Triton's source has trip counts, which weight the instructions of the code by the depth of loops. Here every
-instruction's executions are known, also those that depend on data. The counts come from an untrusted worker: they can
-be false, as the time of a GPU's worker could be, and the floor of a case bounds what that gains.
+Every instruction's executions are known, also those that depend on data. The counts come from an untrusted worker: they
+can be false, as the time of a GPU's worker could be, and the floor of a case bounds what that gains.
 """
 
 import re
@@ -14,11 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kernel_scientist.gpu.isa import amdgcn
 from kernel_scientist.gpu.machine.listing import Statement
-from kernel_scientist.gpu.model.issue import BITS, Issue, matrix_flops, pipeline_cycles
+from kernel_scientist.gpu.model.issue import BITS, WAVE, Issue, matrix_flops, pipeline_cycles
 from kernel_scientist.gpu.model.launch import Amount, Traffic
 from kernel_scientist.hardware.gpus import Gpu
 
-WAVE = 64
 MOST_INSTRUCTIONS, MOST_WORKGROUPS, MOST_STORAGES = 1 << 20, 1 << 16, 4096
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
 Size = Annotated[int, Field(ge=1, le=1 << 31)]
@@ -117,7 +115,7 @@ def costs(counts: LaunchCounts, statements: Sequence[Statement]) -> Iterator[tup
     for number, executed, lines, conflicts in columns:
         one = statements[number]
         kind = amdgcn.classify(one.mnemonic, one.operands).kind
-        pipe, cycles = pipeline_cycles(kind, WAVE)
+        pipe, cycles = pipeline_cycles(kind)
         if kind == "atomic" and one.mnemonic.startswith("ds_"):
             pipe, cycles = "lds", LDS_ATOMIC
         total = executed * cycles
@@ -129,7 +127,7 @@ def costs(counts: LaunchCounts, statements: Sequence[Statement]) -> Iterator[tup
 
 
 def traffic(counts: LaunchCounts, statements: Sequence[Statement], gpu: Gpu) -> Traffic:
-    """Return the traffic of the whole grid, extrapolated from the samples as `capture.trace` does."""
+    """Return the traffic of the whole grid, extrapolated from the samples."""
     scale, line_bytes = counts.programs / len(counts.work), gpu.line_bytes
     flops: dict[str, float] = defaultdict(float)
     for number, executed in zip(counts.instructions, counts.executed, strict=True):
@@ -148,7 +146,7 @@ def traffic(counts: LaunchCounts, statements: Sequence[Statement], gpu: Gpu) -> 
         flops=dict(flops),
         storages=dict(list(counts.storages.items())[:256]),
         heaviest=max(counts.work) * len(counts.work) / sum(counts.work) if sum(counts.work) else 1.0,
-        traced=len(counts.work),
+        counted=len(counts.work),
     )
 
 
