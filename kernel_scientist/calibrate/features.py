@@ -58,9 +58,7 @@ def _by_source(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _file(entries: Sequence[Entry], gpu: Gpu) -> Path:
-    """Return the file for entries of one family and source; its name changes with whatever they depend on.
-
-    """
+    """Return the file for entries of one family and source; its name changes with whatever they depend on."""
     key = json.dumps(
         [
             gpu.name,
@@ -98,7 +96,9 @@ def read(text: str) -> Features:
     """Return the features that `written` wrote."""
     content = json.loads(text)
     codes = {name: CodeObject.model_validate(code) for name, code in content["codes"].items()}
-    loads = {n: [Load(codes[c], Traffic(**t), Issue(**i)) for c, t, i in loads] for n, loads in content["loads"].items()}
+    loads = {
+        n: [Load(codes[c], Traffic(**t), Issue(**i)) for c, t, i in loads] for n, loads in content["loads"].items()
+    }
     return Features(loads, content["missed"])
 
 

@@ -11,7 +11,6 @@ from kernel_scientist.cli.common import JSON, UNDECIDED, Call, not_empty, show, 
 
 if TYPE_CHECKING:
     from kernel_scientist.calibrate.history import Calibration
-    from kernel_scientist.hardware.gpus import Gpu
 
 PORT = click.IntRange(1, 65535)
 NO_GPU = "torch finds no GPU here: these are the figures of each machine's last calibration"

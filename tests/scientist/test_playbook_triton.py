@@ -20,9 +20,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_scientist.gpu.interpreter import numerics
 
 from kernel_scientist.compile.source import KernelSource
-from kernel_scientist.gpu.interpreter import numerics
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load
 from kernel_scientist.problems.problem import Problem

@@ -43,6 +43,8 @@ MEMORY_BYTES = 24 << 30
 
 UNKNOWN = {"constants": {}, "tuned": (), "dialect": "", "operands": ()}
 """Fields of a code object that its assembly does not tell: only the inspecting process says them."""
+FLOPS = 0.98
+"""Share of a case's flops that its launches must do, if they multiply matrices: without inputs no value is compared."""
 MOST_BYTES = 64 << 20
 """Maximum size of a file that the process leaves."""
 WORDS = 1000
@@ -114,7 +116,11 @@ class Inspection:
             if launch.case == case and launch.traffic is None:
                 return f"{launch.kernel} was not counted: {launch.uncounted}"
         operations = [operation for operation in self.answer.operations if operation.case == case]
-        return predict.obstacle(self._launched(case), operations, work)
+        launched = self._launched(case)
+        flops = sum(sum(load.traffic.flops.values()) for load in launched)
+        if any(load.code.mfma for load in launched) and flops < FLOPS * work.flops:
+            return f"its matrix products have {flops:.4g} flops of {work.flops:.4g} that the case needs"
+        return predict.obstacle(launched, operations, work)
 
     def _launched(self, case: str) -> list[predict.Load]:
         return [
@@ -302,7 +308,9 @@ def _inspection(gpu: Gpu, source: str, answer: Answer, seconds: float, cached: b
         log=answer.failure,
         code_bytes=sum(code.code_bytes for code in answer.codes) or None,
         objects=answer.codes,
-        launches=tuple(Launch(**launch.model_dump(exclude={"traffic", "issue", "uncounted"})) for launch in answer.launches),
+        launches=tuple(
+            Launch(**launch.model_dump(exclude={"traffic", "issue", "uncounted"})) for launch in answer.launches
+        ),
         findings=(*findings(answer.codes, gpu.arch, source), *_torch(answer.operations)),
         missed=answer.missed,
     )

@@ -60,7 +60,9 @@ def _counter(request: dict[str, Any]) -> LaunchCounter | None:
     """Return what counts launches; None for a GPU whose code the machine does not execute."""
     if not request["machine"]:
         return None
-    return LaunchCounter(library.loaded(Path(request["machine"])), Facts(**request["facts"]), gpus.named(request["gpu"]))
+    return LaunchCounter(
+        library.loaded(Path(request["machine"])), Facts(**request["facts"]), gpus.named(request["gpu"])
+    )
 
 
 def _submission(request: dict[str, Any], recorder: Recorder, reply: Reply) -> None:

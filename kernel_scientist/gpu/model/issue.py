@@ -1,4 +1,4 @@
-"""What the waves of a launch issue to each pipeline, and the cycles of a class of instructions (`isa.amdgcn.classify`)."""
+"""What the waves of a launch issue to each pipeline, and the cycles of a class of instructions."""
 
 import functools
 import re

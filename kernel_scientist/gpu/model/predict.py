@@ -257,9 +257,7 @@ def torch_load(operation: TorchOperation, gpu: Gpu) -> Load:
     return Load(code, Traffic(programs, moved, moved, moved, moved, storages=operation.storages), issue)
 
 
-def in_order(
-    launched: Sequence[Load], operations: Sequence[TorchOperation], gpu: Gpu, first: int = 0
-) -> list[Load]:
+def in_order(launched: Sequence[Load], operations: Sequence[TorchOperation], gpu: Gpu, first: int = 0) -> list[Load]:
     """Return the loads of launches and of torch's operations among them, in order. `first`: number of the first launch,
     as the operations count them."""
     every = [(n, 1, load) for n, load in enumerate(launched, first)]

@@ -184,8 +184,9 @@ void Counter::lds(const Wave& wave, const Instruction& in, const u32* addresses,
     accessed[in.number].conflicts += last->conflicts;
 }
 
-// Accesses of 16 bytes are served 8 lanes at a time: reads in the groups of `lds_conflicts.py`, writes as neighbours. The
-// groups of others are not documented: the busiest bank of all lanes is a lower bound.
+// Accesses of 16 bytes are served 8 lanes at a time: reads in these groups, writes as neighbours (ROCm's documentation of
+// Composable Kernel, LDS bank conflicts). The groups of others are not documented: the busiest bank of all lanes is a
+// lower bound.
 u64 Counter::conflicts(const u32* addresses, u32 offset, u32 bytes, bool reads, u64 exec) const {
     if (bytes != 16) return extra(addresses, offset, bytes, exec, LANES);
     constexpr u64 quads[4][2] = {{0, 20}, {4, 16}, {8, 28}, {12, 24}};
