@@ -7,6 +7,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from filelock import FileLock
+
 from kernel_scientist.compile import gxx
 from kernel_scientist.records.errors import SetupError
 
@@ -19,9 +21,14 @@ def build(folder: Path) -> Path:
 
     Objects are kept as well: after a change of one file only that file is compiled.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "lock"):  # another process that needs it waits for this one's
+        return _built(folder)
+
+
+def _built(folder: Path) -> Path:
     headers = b"\0".join(path.read_bytes() for path in sorted(NATIVE.glob("*.h")))
     common = headers + "\0".join((*FLAGS, gxx.version(), gxx.processor())).encode()
-    folder.mkdir(parents=True, exist_ok=True)
     sources = {
         path: folder / f"{path.stem}-{_digest(common + path.read_bytes())}.o" for path in sorted(NATIVE.glob("*.cpp"))
     }
