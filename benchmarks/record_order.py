@@ -7,6 +7,9 @@ spread over the order, in one run of `--stages` stages. Prints Spearman's correl
 - chain: the ratios to the incumbents, multiplied from the kernel that was timed first on; for comparison;
 - own_runs: the speedups over the reference of the kernels' own runs; for comparison.
 
+`--idle` is for models that think long: the playbook's campaigns leave no device idle. `interval` is how far a kernel's
+interval reaches from its ratio to the incumbent, as a factor: the median.
+
 The final is a measurement, too. `halves` is the correlation of its even stages with its odd ones; `ceiling` is what a
 perfect order is expected to reach with a final of that reliability. `told_apart`: the pairs that the final tells apart.
 
@@ -54,6 +57,7 @@ def main() -> None:
     parser.add_argument("--stages", type=int, default=6, help="of the final; an even number")
     parser.add_argument("--generations", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=4, help="for the search of each campaign")
+    parser.add_argument("--idle", action="store_true", help="as if the device were idle meanwhile: see Plan.is_idle")
     parser.add_argument("problems", nargs="*", default=PROBLEMS)
     options = parser.parse_args()
     budget = (f"search.generations={options.generations}", f"budget.minutes={options.minutes}")
@@ -61,7 +65,7 @@ def main() -> None:
         os.environ["MLFLOW_TRACKING_URI"] = f"sqlite:///{folder}/mlflow.db"
         busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.load)]
         try:
-            found["busy_loops"] = options.load
+            found |= {"busy_loops": options.load, "idle": options.idle}
             for problem in options.problems:
                 found[problem] = _compared((f"problem={problem}", *budget), options)
                 print(problem, found[problem], flush=True)
@@ -75,7 +79,10 @@ def _compared(settings: Sequence[str], options: argparse.Namespace) -> dict[str,
     began = time.monotonic()
     with evaluation_context(load(None, [*SETTINGS, *settings])) as context:
         campaign = Campaign(context)
-        Engine(campaign, lambda _name, _activity: None, lambda _trial: None, lambda: None).run()
+        engine = Engine(campaign, lambda _name, _activity: None, lambda _trial: None, lambda: None)
+        if options.idle:
+            _evaluator(context).is_idle = lambda: True
+        engine.run()
         population = campaign.population
         known = [population.get(e.name) for e in population.ranking() if _record(population, e.name) is not None]
         before = conditions.Load.now()
@@ -89,6 +96,7 @@ def _compared(settings: Sequence[str], options: argparse.Namespace) -> dict[str,
     return {
         "kernels": len(population),
         "timed": len(population.ranking()),
+        "interval": _reach(population),
         "final_us": {name: round(math.exp(final.log_us(name)), 1) for name in names},
         "order": rank_correlation([population.estimate(name) for name in names], speeds),
         "record": rank_correlation([_record(population, name) or 0.0 for name in names], speeds),
@@ -100,6 +108,12 @@ def _compared(settings: Sequence[str], options: argparse.Namespace) -> dict[str,
         "busy": busy,
         "seconds": round(time.monotonic() - began),
     }
+
+
+def _reach(population: Population) -> float:
+    """Return the median factor by which the intervals of the ratios to the incumbents reach from their middles."""
+    tests = (t.evaluation.test for t in population)
+    return round(statistics.median(math.sqrt(t.interval[1] / t.interval[0]) for t in tests if t and t.known), 2)
 
 
 def _ceiling(halves: float | None) -> float | None:
@@ -141,7 +155,7 @@ def _final(context: EvaluationContext, trials: Sequence[Trial], stages: int) -> 
     """Time kernels in one run, whose every stage is run."""
     evaluator, sources = _evaluator(context), [TimedSource.of(t.kernel) for t in trials]
     plan = replace(evaluator.plan(evaluator.profile.benchmarks, sources[0].name, None, margins=False), stages=stages)
-    with context.device():
+    with context.device("time the finalists beside each other"):
         samples = schedule.run(evaluator.driver, plan, [*sources, evaluator.reference()])
     return _Final([source.name for source in sources], samples, evaluator.harness.confidence)
 

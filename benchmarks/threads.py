@@ -1,6 +1,7 @@
 """One design with OpenMP, std::thread and a pool of its own, in one interleaved run: ratios to OpenMP, with intervals.
 
-`python -m benchmarks.threads`. It needs AMX, and says little on a busy machine.
+`python -m benchmarks.threads`: a GEMM for any processor, and one on AMX where the processor has it. On a busy machine
+the intervals are wide, and libraries differ in what they lose when other processes take a core.
 """
 
 import math
@@ -10,29 +11,45 @@ from kernel_scientist import problems
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing import conditions, schedule, statistics
 from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.hardware import cpu
+from kernel_scientist.hardware.targets import CPU
 from kernel_scientist.records import environment
 from kernel_scientist.records.params import Harness
+from kernel_scientist.sandbox import device_lock
 from kernel_scientist.workers.pool import WorkerPool
 
 environment.prepare()
 
 THREADINGS = ("openmp", "std_thread", "pool", "one")
+KERNELS = {"threaded_gemm": frozenset[str](), "amx_gemm": frozenset({"amx_bf16", "avx512vbmi", "avx512_bf16"})}
+"""Kernels in tests/kernels, and what they need of a processor."""
 CONFIDENCE = 0.95
+WAIT_S = 300
+"""How long to wait for the device while nothing moves, in seconds."""
 
 
 def main() -> None:
-    """Time the kernels and print a line for each."""
-    root, harness = environment.root(), Harness(stages=1, pairs=0, noise_runs=0, memory_mib=1024, blocks=12)
-    text = (root / "tests/kernels/amx_gemm.py").read_text()
+    """Time the kernels that this machine can run."""
+    problem = problems.load(environment.root() / "problems/fp8-blockwise-gemm")
+    harness = Harness(stages=3, pairs=0, noise_runs=0, memory_mib=1024, blocks=8)
+    with WorkerPool(harness) as pool:
+        evaluator = Evaluator(problem, "cpu", harness, pool)
+        for kernel, needed in KERNELS.items():
+            if needed <= cpu.features():
+                _compare(evaluator, kernel)
+
+
+def _compare(evaluator: Evaluator, kernel: str) -> None:
+    """Time a kernel with each kind of threads; print the load, and a line for each."""
+    text = (environment.root() / f"tests/kernels/{kernel}.py").read_text()
     sources = [
         TimedSource(name=name, source=text.replace('THREADING = "one"', f'THREADING = "{name}"')) for name in THREADINGS
     ]
-    with WorkerPool(harness) as pool:
-        evaluator = Evaluator(problems.load(root / "problems/fp8-blockwise-gemm"), "cpu", harness, pool)
-        plan = replace(evaluator.plan(evaluator.profile.benchmarks, THREADINGS[0], None), confidence=CONFIDENCE)
+    plan = replace(evaluator.plan(evaluator.profile.benchmarks, THREADINGS[0], None), confidence=CONFIDENCE)
+    with device_lock.device(CPU.lock, WAIT_S, purpose=f"time {kernel} with several kinds of threads"):
         before = conditions.Load.now()
         samples = schedule.run(evaluator.driver, plan, sources)
-        print(before.until_now())
+    print(kernel, {**conditions.describe(evaluator.pool), **before.until_now()})
     for name in THREADINGS:
         ratio = statistics.ratio(samples.table(name), samples.table(THREADINGS[0]))
         low, high = ratio.interval(CONFIDENCE)

@@ -114,7 +114,7 @@ class Progress:
         html = page.finished(self.campaign, confirmation)
         file = page.file(self.campaign.name)
         disk.insist(partial(write, file, html), file.parent, self.campaign.context.evaluator.stopped)
-        self.campaign.insist(partial(self.campaign.store.log_page, self.campaign.run, html))
+        self.campaign.insist(partial(self.campaign.store.log_text, self.campaign.run, mlflow_store.PAGE, html))
         with _tolerating_absence():
             artifacts.update_progress_artifact(self._bar, 100.0)
             artifacts.create_link_artifact(

@@ -62,6 +62,7 @@ class Campaign:
         if found:
             changes = resuming.changes(found, params, problem, context.target)
             self.store.reopen(found)
+            found = self.store.with_params(found, params.model_dump(by_alias=True))
             self.population, loose = self.store.read_population(found)
             self.beginning = beginning.recorded(self.store, found, problem.seeds(params.language))
             self.lessons = self.beginning.lessons(self.store.lessons(found))

@@ -9,7 +9,7 @@ generations that are being designed are together at most 2n - 1. With n = 1 kern
 
 import contextvars
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.ledger import Job
+from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import disk, environment
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.sandbox import device_queue
 from kernel_scientist.scientist.proposals import Design, Selection
 
 T = TypeVar("T")
@@ -102,6 +104,8 @@ class Engine:
         self._news = True
         """Whether something was designed or recorded since the latest design began."""
         self._resumed_at = campaign.population.generations()
+        if not isinstance(campaign.context.evaluator, PoolEvaluator):
+            campaign.context.evaluator.is_idle = self._device_is_idle
 
     def run(self) -> None:
         """Run until nothing is left. Raises what `check_stop` or a step raises, after all work has ended."""
@@ -134,8 +138,18 @@ class Engine:
 
     def _has_room(self) -> bool:
         """Whether a model is free, and few enough kernels are in progress."""
-        thinking = self._designing + list(self._stages.values()).count("model")
-        return thinking < self.most_calls and self._designing + len(self._stages) < 2 * self.most_calls - 1
+        return self._thinking() < self.most_calls and self._designing + len(self._stages) < 2 * self.most_calls - 1
+
+    def _thinking(self) -> int:
+        return self._designing + list(self._stages.values()).count("model")
+
+    def _device_is_idle(self) -> bool:
+        """Whether the timing in progress delays nobody: all models think, nothing else is built, tuned or timed here,
+        and no other process waits for the device. Any thread may ask.
+        """
+        rest = Counter(list(self._stages.values())) - Counter(["device"])
+        quiet = self._thinking() >= self.most_calls and not rest.keys() & {"build", "device", "tune"}
+        return quiet and not device_queue.is_wanted(self.campaign.context.target.lock)
 
     def _plan_more(self) -> bool:
         """Queue a tuning job or begin to design a generation; return False if there is nothing to do.

@@ -6,9 +6,9 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
 from kernel_scientist.tracking import access, local_store, owner
+from kernel_scientist.tracking.campaign_params import texts
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
-from kernel_scientist.tracking.run_content import flat
 
 FIXED = ("compat", "profile", "kernelbot.leaderboard", "kernelbot.gpu")
 """Parameters that a resumed campaign shares with its start, besides problem, language and target: they decide what is
@@ -57,15 +57,16 @@ def nothing(store: MlflowStore) -> str:
 
 
 def changes(run: CampaignRun, params: Params, problem: Problem, target: Target) -> str:
-    """Return the parameters that differ from those with which a campaign was started: `search.generations 2 -> 4`.
+    """Return the parameters that differ from those with which a campaign last ran: `search.generations 2 -> 4`.
 
     Raises SetupError when one differs that cannot change.
     """
     subject = f"{problem.slug}-{target.name}"
     if not run.campaign.startswith(f"{subject}-"):
         raise SetupError(f"campaign {run.campaign} is of another problem or target than {subject}: neither can change")
-    values = {key: str(value)[:500] for key, value in flat(params.model_dump(by_alias=True)).items()}
-    differ = {key: (run.params[key], value) for key, value in values.items() if run.params.get(key, value) != value}
+    now = texts(params.model_dump(by_alias=True))
+    values, last = ({k: v[:500] for k, v in one.items()} for one in (now, run.params))  # older campaigns have no more
+    differ = {key: (last[key], value) for key, value in values.items() if last.get(key, value) != value}
     for key, (before, _) in differ.items():
         if key in FIXED:
             raise SetupError(

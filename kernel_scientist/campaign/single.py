@@ -14,6 +14,7 @@ from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.population.lineage import distinct_name
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records import own_name
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
@@ -35,7 +36,7 @@ def evaluate(
         else:
             name = distinct_name(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
             others.append(TimedSource(name=name, source=read_kernel(Path(against))))
-        return context, evaluated(context, kernel, others), others[-1].name
+        return context, own_name.of(evaluated(context, kernel, others), Path(file).name), others[-1].name
 
 
 @decided
@@ -70,7 +71,10 @@ def validate(
     with _opened(file, params, steps, connect) as (context, kernel):
         seeds = rivals(context.problem, kernel, against)
         others, baseline = [context.evaluator.reference(), *seeds], seeds[-1].name if seeds else None
-        return context, kernel, confirm_beside_bars(context, kernel, others, baseline)
+        confirmation, name = confirm_beside_bars(context, kernel, others, baseline), Path(file).name
+        evaluation = own_name.of(confirmation.evaluation, name)  # what the bars say is about files of their own
+        renamed = {"reason": own_name.told(confirmation.reason, name), "evaluation": evaluation}
+        return context, kernel, confirmation.model_copy(update=renamed)
 
 
 def rivals(problem: Problem, kernel: Kernel, against: str | None = None) -> list[TimedSource]:

@@ -60,16 +60,24 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
     metavar="FOLDER",
     help="Also write the assembly of every code object there.",
 )
+@click.option(
+    "--lines/--no-lines",
+    default=True,
+    help="Whether samples of one timed case are executed on this CPU, for a profile by source line (AMD's GPUs).",
+)
 @with_params
 @JSON
 def compile(
-    file: str, arch: str, machine: str, folder: str | None, call: Call, as_json: bool, **named: str | None
+    file: str, arch: str, machine: str, folder: str | None, lines: bool, call: Call, as_json: bool, **named: str | None
 ) -> None:
     """Compile a Triton or HIP file for a GPU that need not be present; report its code objects.
 
     A submission (custom_kernel) is called on a problem's cases. Of any other file the entry is called with the inputs,
     or with those of its get_inputs(); without either, each Triton kernel is compiled with invented arguments. Modules
     of the file's package and modules beside it can be imported.
+
+    Of a problem's submission for an AMD GPU, workgroups of one timed case are executed on this CPU and counted, for at
+    most a minute: the last table says which source lines take the time and why, predicted. Values are not compared.
 
     Exit code: 0 something compiles, 1 nothing does, 2 the call or the set-up is wrong, 3 this machine lacks what it
     needs.
@@ -80,7 +88,7 @@ def compile(
     from kernel_scientist.report import compilation
 
     gpu = gpus.chosen(machine, arch or ("" if machine else "gfx942"))
-    report = compilation.compiled(Path(file), gpu, params=call.params(), **named)
+    report = compilation.compiled(Path(file), gpu, params=call.params(), lines=lines, **named)
     if folder and report.get("launches"):
         report["assembly"] = compilation.write_assembly(report, Path(folder))
     show(report, as_json, compilation.lines(report))

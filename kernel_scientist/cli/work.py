@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,17 +57,18 @@ def optimize(
 
     Example: kernel-scientist optimize --set problem=rmsnorm --set search.generations=10
     """
-    from kernel_scientist.campaign import outlook, preflight
+    from kernel_scientist.campaign import disk_space, outlook, preflight
     from kernel_scientist.report import tables
     from kernel_scientist.workers import prepared
 
     params = call.params()
     if dry_run:
         show(outlook.plan(params, campaign or resume), as_json)
-        try:
-            preflight.models(params.llm)
-        except SetupError as error:  # a cost can be predicted without a key
-            click.echo(f"warning: {error}", err=True)
+        for check in (partial(disk_space.require, params), partial(preflight.models, params.llm)):
+            try:
+                check()
+            except SetupError as error:  # a cost can be predicted without room on the disk, and without a key
+                click.echo(f"warning: {error}", err=True)
         return
     outlook.require(params, campaign or resume)
     with progress.shown(steps=False, quiet=quiet), prepared.started_ahead(params, *preflight.resolve(params)):

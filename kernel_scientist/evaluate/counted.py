@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kernel_scientist.evaluate.correctness.timed_cases import ExecutedCall
 from kernel_scientist.gpu.isa import assembly
-from kernel_scientist.gpu.isa.tally import plain
+from kernel_scientist.gpu.isa.symbols import plain
 from kernel_scientist.gpu.machine import listing
 from kernel_scientist.gpu.machine.counts import MOST_LAUNCHES, MOST_OPERATIONS, MOST_STORAGES
 from kernel_scientist.gpu.machine.listing import Listing
@@ -24,8 +24,9 @@ from kernel_scientist.gpu.model.predict import Estimate, Load
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
-from kernel_scientist.records.gpu import SourceLine, TorchOperation
+from kernel_scientist.records.gpu import TorchOperation
 from kernel_scientist.records.kernel import Case, Work
+from kernel_scientist.records.source_line import SourceLine
 from kernel_scientist.workers.validation import protocol_violation
 
 
@@ -82,11 +83,11 @@ class CountedPredictor:
         """Return the report with launches and what is missing, and the prediction of every case; none unless all can be
         predicted. Raises KernelFailure for counts of other code than was compiled."""
         objects, launches, missed, found = list(self.report.objects), list[Launch](), list[str](), list[Prediction]()
-        known = constants.of(self.gpu.name)
+        known, seen = constants.of(self.gpu.name), {launch.case for launch in self.report.launches}
         for case in cases:
             call = self.calls.get(case.name, CallCounts())
             loads = [self._load(counts) for counts in call.counts]
-            both = zip(call.counts, loads, strict=True)
+            both = zip(call.counts, loads, strict=True) if case.name not in seen else ()
             launches += [self._launch(case, counts, load.code, objects) for counts, load in both]
             operations = [TorchOperation(case=case.name, **one.model_dump()) for one in call.operations]
             work = self.problem.work(case)
@@ -114,7 +115,7 @@ class CountedPredictor:
             return ()
         counts, load, longest = max(found, key=lambda one: one[2].time_us)
         _, listed = self._compiled(counts)
-        return by_line(load.code.kernel, counts, listed.statements, longest.alone, self.source)
+        return by_line(load.code.kernel, counts, listed, longest, self.gpu, self.source)
 
     @staticmethod
     def _obstacle(loads: Sequence[Load], operations: Sequence[TorchOperation], work: Work) -> str:

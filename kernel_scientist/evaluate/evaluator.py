@@ -11,7 +11,7 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
@@ -28,7 +28,7 @@ from kernel_scientist.evaluate.screen.source import Finding
 from kernel_scientist.evaluate.timing import aa_noise, conditions, impossible, measured_peaks
 from kernel_scientist.evaluate.timing.aa_noise import Hold
 from kernel_scientist.evaluate.timing.estimate import Estimator
-from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
+from kernel_scientist.evaluate.timing.plan import Plan, TimedSource, never
 from kernel_scientist.hardware import gpus, measured
 from kernel_scientist.hardware.peaks import Machine, this_cpu
 from kernel_scientist.problems.problem import Problem
@@ -55,6 +55,8 @@ class Evaluator:
         self.profile_name, self.profile = profile, problem.profile(profile)
         self.machine: Machine | None = this_cpu() if pool.device == "cpu" else gpus.of_device(pool.device)
         """Peaks of the device; None for a GPU without an entry in the tables."""
+        self.is_idle: Callable[[], bool] = never
+        """Whether the device would be idle after the timing in progress (`Plan.is_idle`). A campaign's engine knows."""
         self._set_up(harness)
 
     def _set_up(self, harness: Harness) -> None:
@@ -287,6 +289,7 @@ class Evaluator:
             margins=self.margins if margins else (),
             drop_after=harness.drop_after,
             drop_below=harness.drop_below,
+            is_idle=self.is_idle,
         )
 
     def _with_observations(

@@ -4,6 +4,8 @@ Otherwise, a tolerance that accepts zeros would reward a kernel that does nothin
 problem. Exceptions are listed in lab.yml (controls: exempt), such as `copy` for the identity.
 """
 
+import contextlib
+import dataclasses
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import torch
 
+from kernel_scientist.problems import modules
 from kernel_scientist.problems.dependence import is_constant
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.trees import changed, cloned, items, tensors
@@ -30,6 +33,7 @@ def require(problem: Problem, profile: str) -> None:
     passed = environment.cache_folder() / "admission" / digest("\0".join(key))
     if passed.exists():
         return
+    require_sent(problem)
     cases = problem.profile(profile).tests or problem.profile(profile).benchmarks
     if cases and (fault := _fault(problem, max(cases, key=lambda case: problem.work(case).bytes))):
         raise SetupError(f"problem {problem.name} fails its admission: {fault}")
@@ -47,11 +51,30 @@ def require_sent(problem: Problem) -> None:
     for case in (*profile.tests, *profile.benchmarks)[:1]:
         try:
             problem.generate(case)
+            _require_one_device(problem, case)
         except SetupError:
             raise
         except Exception:  # the admission tells it
             return
     environment.keep(known, "")
+
+
+def _require_one_device(problem: Problem, case: Case) -> None:
+    """Raise SetupError if some inputs would lie on a GPU and others beside it: tensors without values stand for those.
+
+    What cannot be generated so, or asks for a GPU first, is seen where there is one.
+    """
+    there, data = dataclasses.replace(problem, device="meta"), None
+    if problem.device != "cpu" or problem.adapter or there.sources == problem.sources:  # KernelBench moves all itself
+        return
+    with modules.generators_on_cpu(), contextlib.suppress(Exception):
+        data = there.generate(case)
+    on_gpu = [[tensor.is_meta for tensor in tensors(item)] for item in items(data)]
+    if any(any(one) for one in on_gpu):
+        for place, one in enumerate(on_gpu):
+            if not all(one):
+                reason = f"input {place}: a tensor on cpu, while kernels get all on the GPU, cannot be sent to a worker"
+                raise SetupError(f"problem {problem.name} cannot be evaluated: {reason}")
 
 
 def _fault(problem: Problem, case: Case) -> str:

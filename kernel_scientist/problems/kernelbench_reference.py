@@ -38,7 +38,7 @@ def generate_input(*, seed: int, **sizes: Any) -> Data:
     with _seeding:
         _seed(seed)
         inputs = [_cast(_moved(value), PRECISION) for value in module.get_inputs()]
-        init_inputs = list(module.get_init_inputs())
+        init_inputs = _moved(list(module.get_init_inputs()))
     if OFFICIAL:
         return (*inputs, {}, init_inputs)
     state = _constructed(module.Model, init_inputs).state_dict(keep_vars=True)  # tied weights are one object

@@ -49,6 +49,26 @@ def importable(sources: Mapping[str, str], folder: Path) -> Generator[None]:
             sys.modules.update(before)
 
 
+@contextlib.contextmanager
+def generators_on_cpu() -> Generator[None]:
+    """Make torch's random generators for the CPU, whatever device is asked for, and keep the default device."""
+    import torch
+
+    class OnCpu(torch.Generator):
+        def __new__(cls, *_: Any, **__: Any) -> "OnCpu":
+            return super().__new__(cls)
+
+    plain, device = torch.Generator, torch.get_default_device()
+    with _lock:
+        torch.Generator = OnCpu  # pyright: ignore[reportAttributeAccessIssue]
+        try:
+            yield
+        finally:
+            torch.Generator = plain
+            if torch.get_default_device() != device:
+                torch.set_default_device(None)
+
+
 def imported(name: str, sources: Mapping[str, str], path: Path) -> ModuleType:
     """Return one of the files as a module. Raises SetupError, which names `path`, if a file cannot be executed."""
     folder = path.parent

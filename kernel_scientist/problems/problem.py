@@ -204,7 +204,7 @@ class Problem:
         """
         data = self._module.generate_input(**case.sizes, seed=case.seed if seed is None else seed)
         try:
-            plain = objects.plain_inputs(data)
+            plain = objects.plain_inputs(data, self.device)
             trees.require_own_memory(plain, self.writable, self.policy.static)
         except objects.ObjectError as error:
             raise SetupError(f"problem {self.name} cannot be evaluated: {error}") from error

@@ -78,6 +78,26 @@ def tracking_uri(configured: str = "") -> str:
     return f"sqlite:///{root() / 'mlruns' / 'mlflow.db'}"
 
 
+def mlflow_pages(store: str) -> str:
+    """Return where people see a store's pages: `$KERNEL_SCIENTIST_MLFLOW_PAGES`, else where `kernel-scientist ui` last
+    served them; empty if neither is known."""
+    if given := os.environ.get("KERNEL_SCIENTIST_MLFLOW_PAGES"):
+        return given.rstrip("/")
+    try:
+        return _served(store).read_text()
+    except OSError:
+        return ""
+
+
+def serve_mlflow_pages(store: str, address: str) -> None:
+    """Note where a store's pages are served from now on."""
+    keep(_served(store), address)
+
+
+def _served(store: str) -> Path:
+    return cache_folder() / "pages" / hashlib.sha256(store.encode()).hexdigest()[:32]
+
+
 def prefect_folder() -> Path:
     """Return the folder of Prefect's settings and of the database of a server that is started here."""
     return Path(os.environ.get("PREFECT_HOME") or root() / ".prefect")

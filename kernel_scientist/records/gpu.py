@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kernel_scientist.records.base import Finite, Record
+from kernel_scientist.records.source_line import SourceLine
 
 
 class CodeObject(Record):
@@ -125,33 +126,6 @@ class TorchOperation(Record):
     """Bytes that it reads and writes, by storage."""
     fetches: bool = False
     """Whether it brings values of the inputs, or of what launches write, to the host."""
-
-
-WIDEST = 70
-"""Most characters of a source line that are shown."""
-
-
-class SourceLine(Record):
-    """What a line of a GPU kernel's source takes of the time of one program by itself, as the model predicts it."""
-
-    kernel: str
-    """Name of the GPU kernel."""
-    line: int
-    """Number in the submission's file; 0 where it is not known."""
-    text: str
-    """The line."""
-    share: Finite
-    """Of the program's time, 0 to 1."""
-    causes: dict[str, Finite] = Field(default_factory=dict)
-    """That share by cause, the largest first: `vector`, `matrix`, `lds` (with conflicts between banks), `l1` (issue of
-    accesses to memory), `wait` (for memory), `spills` (waits for scratch memory)."""
-
-    @property
-    def words(self) -> str:
-        """The record as one line of text."""
-        causes = ", ".join(f"{name} {share:.0%}" for name, share in self.causes.items())
-        where = f"line {self.line}" if self.line else "line ?"
-        return f"{where:<9} {self.share:>4.0%}  {causes:<36} {self.text[:WIDEST]}".rstrip()
 
 
 class Prediction(Record):

@@ -182,19 +182,32 @@ def _is_fake(tensor: torch.Tensor) -> bool:
     return type(tensor).__name__ == "FakeTensor"
 
 
-def refusal(tensor: torch.Tensor) -> str:
-    """Return why a tensor cannot be sent to a worker as it is; empty if it can."""
+def refusal(tensor: torch.Tensor, device: str = "") -> str:
+    """Return why a tensor cannot be sent to a worker as it is; empty if it can.
+
+    device: where kernels get all tensors; empty: anywhere; meta: it stands for a GPU, and any tensor will do.
+    """
     import torch
 
     if tensor.is_nested or tensor.layout is not torch.strided:
         return f"a tensor of layout {'nested' if tensor.is_nested else str(tensor.layout).removeprefix('torch.')}"
     if tensor.is_quantized:
         return f"a quantised tensor ({str(tensor.dtype).removeprefix('torch.')})"
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) and not _is_fake(tensor):
+    if type(tensor) is not torch.Tensor and not _is_fake(tensor):
         return f"a {type(tensor).__name__}, a subclass of torch.Tensor"
-    if tensor.is_meta:
+    if tensor.is_meta and device != "meta":
         return "a tensor on the device meta, which has no values"
+    if device not in ("", "meta") and tensor.device != torch.empty(0, device=device).device:
+        return f"a tensor on {tensor.device}, while kernels get all on {'cpu' if device == 'cpu' else 'the GPU'},"
     if tensor.is_conj() or tensor.is_neg():
         lazily = "conjugated" if tensor.is_conj() else "negated"
         return f"a lazily {lazily} tensor (resolve_{'conj' if tensor.is_conj() else 'neg'}() makes a plain one)"
+    if tensor.requires_grad:
+        return "a tensor that requires a gradient (detach() makes a plain one)"
+    if any(getattr(tensor, "names", ())):  # torch 2.13 has none
+        return "a tensor with named dimensions (rename(None) makes a plain one)"
+    if tensor.device.type == "cpu" and (tensor.is_pinned() or tensor.is_shared()):
+        return f"a tensor in {'pinned' if tensor.is_pinned() else 'shared'} memory (clone() makes a plain one)"
+    if vars(tensor) and not _is_fake(tensor):
+        return f"a tensor with attributes of its own ({', '.join(sorted(vars(tensor)))})"
     return ""

@@ -22,60 +22,66 @@ class ObjectError(ValueError):
     """A value among a problem's inputs cannot be turned into data."""
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, device: str = "") -> Any:
     """Return inputs with every object replaced by a dict. Tensors stay the same tensors.
 
-    Raises ObjectError for a value that is no tensor, container, plain value, dataclass or torch module.
+    device: as for `layout.refusal`. Raises ObjectError for a tensor that cannot be sent as it is, and
+    for a value that is no tensor, container, plain value, dataclass or torch module.
     """
     import torch
 
     if isinstance(value, torch.Tensor):
-        if reason := layout.refusal(value):
+        if reason := layout.refusal(value, device):
             raise ObjectError(f"{reason} cannot be sent to a worker")
-        return value.data if isinstance(value, torch.nn.Parameter) else value
+        return value
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {OBJECT: type(value).__name__, "fields": plain(cast(Any, value)._asdict())}
+        return {OBJECT: type(value).__name__, "fields": plain(cast(Any, value)._asdict(), device)}
     if isinstance(value, (list, tuple)):
-        items = [plain(item) for item in cast(list[Any], value)]
+        items = [plain(item, device) for item in cast(list[Any], value)]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, Mapping):
         found = cast(Mapping[Any, Any], value)
         if others := [key for key in found if not isinstance(key, str)]:
             raise ObjectError(f"a dictionary with the key {others[0]!r}, which is no text, cannot be sent to a worker")
-        return {key: plain(item) for key, item in found.items()}
+        return {key: plain(item, device) for key, item in found.items()}
     if isinstance(value, torch.nn.Module):
-        return _module(value)
+        return _module(value, device)
     if type(value).__module__ == "torch" and type(value).__name__ in NAMED:
         return {TORCH: str(value).removeprefix("torch.")}
     if dataclasses.is_dataclass(value) or hasattr(value, "__dict__"):
-        return {OBJECT: type(value).__name__, "fields": plain(vars(value))}
+        return {OBJECT: type(value).__name__, "fields": plain(vars(value), device)}
     raise ObjectError(f"a {type(value).__name__} among the inputs cannot be sent to a worker")
 
 
-def plain_inputs(data: Any) -> Any:
+def plain_inputs(data: Any, device: str = "") -> Any:
     """Return inputs as `plain` does. Raises ObjectError that says which of them cannot be turned into data."""
     if type(data) not in (tuple, list):
-        return plain(data)
+        return plain(data, device)
     items = list[Any]()
     for place, item in enumerate(data):
         try:
-            items.append(plain(item))
+            items.append(plain(item, device))
         except ObjectError as error:
             raise ObjectError(f"input {place}: {error}") from error
     return tuple(items) if isinstance(data, tuple) else items
 
 
-def _module(module: Any) -> dict[str, Any]:
+def _module(module: Any, device: str) -> dict[str, Any]:
     own = {name: value for name, value in vars(module).items() if not name.startswith("_") and name != "training"}
+    parameters = {name: value for name, value in module._parameters.items() if value is not None}
+    buffers = {name: value for name, value in module._buffers.items() if value is not None}
+    if any(parameter.requires_grad for parameter in parameters.values()):
+        reason = "a module whose parameters require gradients (requires_grad_(False) ends that)"
+        raise ObjectError(f"{reason} cannot be sent to a worker")
     return {
         OBJECT: type(module).__name__,
-        "fields": plain(own),
+        "fields": plain(own, device),
         "training": module.training,
-        "parameters": {name: plain(value) for name, value in module._parameters.items() if value is not None},
-        "buffers": {name: plain(value) for name, value in module._buffers.items() if value is not None},
-        "modules": {name: _module(child) for name, child in module._modules.items() if child is not None},
+        "parameters": {name: plain(value.data, device) for name, value in parameters.items()},
+        "buffers": plain(buffers, device),
+        "modules": {name: _module(child, device) for name, child in module._modules.items() if child is not None},
     }
 
 

@@ -1,11 +1,11 @@
 """Compile a submission for a GPU that need not be present: `kernel-scientist compile`, as JSON and as text."""
 
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from kernel_scientist.compile.source import defines, leaderboard, read_file
+from kernel_scientist.evaluate import hot_lines
 from kernel_scientist.gpu.capture import case_shapes, file_inspection, inspect, preview
 from kernel_scientist.gpu.capture.files import entries
 from kernel_scientist.gpu.capture.inspect import Inspection
@@ -14,11 +14,13 @@ from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems import find, names
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.profile import metrics
+from kernel_scientist.records import own_name, source_line
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport
-from kernel_scientist.records.gpu import Counters, SourceLine
+from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Params
+from kernel_scientist.records.source_line import SourceLine
 from kernel_scientist.report.output import Table, number, text, write
 from kernel_scientist.report.summaries import model_behind, prediction_rows
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -27,48 +29,54 @@ SHOWN = 4
 """Most grids listed per code object."""
 COUNTERS_SHOWN = 30
 """Most lines of single kernels and cases."""
-OF_COPY = re.compile(r"\bkernel\.py\b(?=, line |: )")
 NO_KERNEL = "it defines no Triton kernel: functions that return a value or that others call are none"
 Item = TypeVar("Item")
 
 
 def compiled(
-    file: Path, gpu: Gpu, problem: str | None, params: Params, entry: str | None = None, inputs: str | None = None
+    file: Path,
+    gpu: Gpu,
+    problem: str | None,
+    params: Params,
+    entry: str | None = None,
+    inputs: str | None = None,
+    lines: bool = True,
 ) -> dict[str, Any]:
     """Return the report of a submission on a problem's cases; by default the problem whose inputs it accepts.
 
     `entry` and `inputs`: the function to call and its arguments (`gpu.capture.files.entries`). A file with one of
-    them, or without a `custom_kernel`, belongs to no problem. Raises SetupError for an unknown problem, wrong inputs,
-    or a file that is no kernel for a GPU.
+    them, or without a `custom_kernel`, belongs to no problem. `lines`: whether one timed case is executed for the
+    lines that take its time (`evaluate.hot_lines`), where the GPU is AMD's. Raises SetupError for an unknown problem,
+    wrong inputs, or a file that is no kernel for a GPU.
     """
     source = read_file(file)
     if "kernel_scientist.languages.cpp" in source or "from kernel_scientist import" in source:
         raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")
-    return _renamed(_compiled(file, source, gpu, problem, params, entry, inputs), file.name)
-
-
-def _renamed(report: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a report whose sentences call the file by its own name, not by that of its copy."""
-    told = {"reason": [report["reason"]], **{key: report.get(key, []) for key in ("tried", "missed", "findings")}}
-    words = {key: [OF_COPY.sub(name, one) for one in lines] for key, lines in told.items()}
-    return {**report, **{key: words[key] for key in words if key in report}, "reason": words["reason"][0]}
+    return own_name.told(_compiled(file, source, gpu, problem, params, entry, inputs, lines), file.name)
 
 
 def _compiled(
-    file: Path, source: str, gpu: Gpu, problem: str | None, params: Params, entry: str | None, inputs: str | None
+    file: Path,
+    source: str,
+    gpu: Gpu,
+    problem: str | None,
+    params: Params,
+    entry: str | None,
+    inputs: str | None,
+    lines: bool,
 ) -> dict[str, Any]:
     try:
         if entry or inputs is not None or not defines(file, source, "custom_kernel"):
             if problem:
                 raise SetupError(f"--problem needs a custom_kernel, and no --entry or --inputs: {file}")
             return _file(file, source, gpu, params, entry, inputs)
-        return _submission(file, source, gpu, problem, params)
+        return _submission(file, source, gpu, problem, params, lines)
     except KernelFailure as failure:
         tried = [line for line in failure.evidence if line]
         return {"ok": False, "verdict": failure.verdict.value, "reason": failure.reason, "tried": tried}
 
 
-def _submission(file: Path, source: str, gpu: Gpu, problem: str | None, params: Params) -> dict[str, Any]:
+def _submission(file: Path, source: str, gpu: Gpu, problem: str | None, params: Params, lines: bool) -> dict[str, Any]:
     name, refusals = (problem or _named(file, source)), list[str]()
     if name is None:
         name, refusals = _fitting(source, gpu, params)
@@ -76,8 +84,9 @@ def _submission(file: Path, source: str, gpu: Gpu, problem: str | None, params: 
         return _without_problem(source, gpu, params, refusals)
     fitting = find(name)
     cases = fitting.profile("full" if params.profile == "auto" else params.profile).benchmarks
-    inspection = inspect.inspect(source, fitting, cases, gpu, params.harness.inspect_timeout_s)
-    return _report(inspection, fitting, cases, params)
+    counts = inspect.counted_here(gpu)
+    inspection = inspect.inspect(source, fitting, cases, gpu, params.harness.inspect_timeout_s, counts)
+    return _report(inspection, fitting, cases, params, lines)
 
 
 def _file(file: Path, source: str, gpu: Gpu, params: Params, named: str | None, inputs: str | None) -> dict[str, Any]:
@@ -133,10 +142,16 @@ def _fitting(source: str, gpu: Gpu, params: Params) -> tuple[str | None, list[st
     return next(iter(launched), None), [*answer.missed, *reasons]
 
 
-def _report(inspection: Inspection, problem: Problem | None, cases: Sequence[Case], params: Params) -> dict[str, Any]:
+def _report(
+    inspection: Inspection, problem: Problem | None, cases: Sequence[Case], params: Params, lines: bool = False
+) -> dict[str, Any]:
     report = preview.compiled(inspection, params.harness.build_timeout_s)
-    predictions = inspection.predictions(problem, cases) if problem else ()
-    unpredicted = inspection.unpredicted(problem, cases) if problem and not inspection.answer.inline else ()
+    counted = inspect.counted_here(inspection.gpu)
+    predictions = inspection.predictions(problem, cases) if problem and counted else ()
+    unpredicted = inspection.unpredicted(problem, cases) if problem and counted and not inspection.answer.inline else ()
+    if lines and problem and cases and report.ok and counted:
+        found = hot_lines.Executed(problem, inspection.gpu, params.harness, inspection.source)
+        report, predictions = found.added(cases, report, predictions)
     return {
         "problem": problem.name if problem else None,
         "arch": inspection.gpu.arch,
@@ -275,9 +290,11 @@ def _predictions(predictions: list[dict[str, Any]]) -> Iterator[str | Table]:
     yield from (f"published: {source}" for source in sources)
     worst = predictions[shares.index(min(shares))]
     yield from (f"furthest from its floor, {worst['case']}:", *(f"  {word}" for word in worst["words"]))
-    if worst.get("lines"):
-        yield f"  where a program of {worst['lines'][0]['kernel']} spends its time (predicted, by itself on a unit):"
-        yield from (f"    {SourceLine.model_validate(line).words}" for line in worst["lines"])
+    shown = worst if worst.get("lines") else next((p for p in predictions if p.get("lines")), worst)
+    if known := [SourceLine.model_validate(line) for line in shown.get("lines", ())]:
+        yield f"\n{shown['case']}: {source_line.meaning(known)}:"
+        yield from (f"  {row}" for row in source_line.table(known))
+        yield f"  {source_line.CAUSES}"
 
 
 def _limit(prediction: dict[str, Any]) -> str:

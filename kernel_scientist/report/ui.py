@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError, one_line
-from kernel_scientist.tracking import flow_links, local_store, pages
+from kernel_scientist.tracking import flow_links, local_store, page_links, pages
 from kernel_scientist.tracking.access import no_answer
 
 START_S, STOP_S = 180, 10
@@ -56,12 +56,14 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
                 for name, server in running.items():
                     click.echo(f"{name:8} {wait_for_server(name, ports[name], server)}")
             if local_store.database(uri):
-                prefect = f"http://127.0.0.1:{prefect_port}"
-                client: Any = MlflowClient(tracking_uri=f"http://127.0.0.1:{mlflow_port}")
+                prefect, mlflow = f"http://127.0.0.1:{prefect_port}", f"http://127.0.0.1:{mlflow_port}"
+                client: Any = MlflowClient(tracking_uri=mlflow)
                 try:
-                    flow_links.follow(client, prefect, partial(_known, f"{prefect}/api"))
+                    environment.serve_mlflow_pages(uri, mlflow)
+                    page_links.follow(api, environment.mlflow_pages(uri))
+                    flow_links.follow(client, prefect, partial(_known, api))
                 except Exception as error:  # a server with a password, a store that cannot be written
-                    click.echo(f"links from MLflow to Prefect stay as they were: {one_line(error)}")
+                    click.echo(f"links between MLflow and Prefect stay as they were: {one_line(error)}")
             if page := runs_page(f"http://127.0.0.1:{mlflow_port}"):
                 click.echo(f"kernels, the fastest first: {page}")
             click.echo(f"flows use this Prefect server with: export PREFECT_API_URL={api}")

@@ -169,6 +169,11 @@ def tickets() -> list[Ticket]:
     return [ticket for path in paths if (ticket := _read(path))]
 
 
+def is_wanted(device: str) -> bool:
+    """Whether anybody on this host waits for a device."""
+    return any(ticket.wants(device) for ticket in tickets())
+
+
 def _read(path: Path) -> Ticket | None:
     """Read a ticket; remove it and return None if its owner is dead."""
     try:

@@ -23,6 +23,7 @@ from kernel_scientist.records.errors import ModelError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evaluation, Launch, Prediction, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.records.params import Budget, Coding, Knowledge, Llm
+from kernel_scientist.records.source_line import SourceLine
 from kernel_scientist.scientist import showcase_examples
 from kernel_scientist.scientist.context import knowledge
 from kernel_scientist.scientist.llm.agent import LlmAgent
@@ -68,6 +69,16 @@ LIMITS = {
     "l2": "L2 bandwidth: larger tiles read each line fewer times; partly used lines cost as much as whole ones",
     "latency": "latency: more waves per SIMD, more stages, more independent work per program",
 }
+CLOCK_US = 2.1e3
+"""Cycles of the MI300X in a microsecond."""
+HOT = (
+    ("a = tl.load(a_ptrs", {"lds": 0.2, "vector": 0.13, "l1": 0.07}),
+    ("b = tl.load(b_ptrs", {"lds": 0.2, "vector": 0.12, "l1": 0.07}),
+    ("partial = tl.dot(a, b", {"matrix": 0.14}),
+    ("scale = tl.load(a_scale_ptrs", {"l1": 0.02}),
+    ("acc += partial * scale", {"vector": 0.02}),
+)
+"""Lines of the tiled kernel, as the machine counts them for m1024-n512-k7168, and their shares of a program's time."""
 FAULT = (
     "memory: out-of-bounds read of a_ptr in gemm_kernel, line 94 (a = tl.load(a_ptrs)): reads outside the tensor; "
     "1 of 3 programs do: a mask is missing or wrong at the edge; program (2, 0, 0) element 24640"
@@ -158,8 +169,8 @@ def population(problem: Problem) -> Population:
     report = "num_warps is 8; nothing else was changed."
     trials = (
         (_kernel(1, naive), _predicted(problem, 5.0, 4, 148)),
-        (_kernel(2, tiled), _predicted(problem, 1.0, 4, 98)),
-        (_kernel(3, warps, base=2, experiment=MORE_WARPS, report=report), _predicted(problem, 0.9, 8, 60)),
+        (_kernel(2, tiled), _predicted(problem, 1.0, 4, 98, tiled)),
+        (_kernel(3, warps, base=2, experiment=MORE_WARPS, report=report), _predicted(problem, 0.9, 8, 60, warps)),
         (_kernel(4, tiled + "# transposed\n", base=2, experiment=TRANSPOSED), _predicted(problem, 1.0, 4, 98)),
         (_kernel(5, larger, base=3, experiment=LARGER), wrong),
     )
@@ -181,8 +192,9 @@ def _kernel(
     )
 
 
-def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> Evaluation:
-    """Return an evaluation with predictions of `factor` times the tiled seed's time."""
+def _predicted(problem: Problem, factor: float, warps: int, registers: int, lined: str = "") -> Evaluation:
+    """Return an evaluation with predictions of `factor` times the tiled seed's time. `lined`: the file whose lines are
+    named in the case that is furthest from its floor."""
     cases = problem.profile("full").benchmarks
     fits = occupancy("gfx942", warps, registers, LDS_BYTES)
     code = CodeObject(
@@ -220,7 +232,32 @@ def _predicted(problem: Problem, factor: float, warps: int, registers: int) -> E
                 words=(f"limited by {LIMITS[limit]}",),
             )
         )
+    worst = min(range(len(cases)), key=lambda n: predictions[n].floor_us / predictions[n].time_us)
+    predictions[worst] = predictions[worst].model_copy(update={"lines": _lines(lined, predictions[worst])})
     return Evaluation(verdict=Verdict.OK, compile=report, predictions=tuple(predictions), by_model=True)
+
+
+def _lines(source: str, prediction: Prediction) -> tuple[SourceLine, ...]:
+    """Return the hot lines of a file on a case."""
+    texts, found = source.splitlines(), list[SourceLine]()
+    cycles = prediction.breakdown_us["latency"] * CLOCK_US
+    for beginning, causes in HOT:
+        for number, text in enumerate(map(str.strip, texts), 1):
+            if text.startswith(beginning):
+                share = sum(causes.values())
+                found.append(
+                    SourceLine(
+                        kernel="gemm_kernel",
+                        line=number,
+                        text=text,
+                        share=share,
+                        cycles=share * cycles,
+                        causes=causes,
+                        limit=prediction.limited_by,
+                        of_limit=share,
+                    )
+                )
+    return tuple(found)
 
 
 def _drafts(source: str) -> list[Draft]:

@@ -69,7 +69,8 @@ def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
     run = store.latest(campaign)
     if run is None:
         raise SetupError(
-            f"no campaign {campaign or 'of ' + problem.name} on {target.name} in {store.uri}: run "
+            (campaign and store.elsewhere(campaign))
+            or f"no campaign {campaign or 'of ' + problem.name} on {target.name} in {store.uri}: run "
             "`kernel-scientist optimize`, or name its problem with --set problem=NAME"
         )
     population, final, bars = store.population(run), store.final(run), store.bars(run)

@@ -14,6 +14,7 @@ class CampaignRun:
     run_id: str
     campaign: str
     params: dict[str, str]
+    """By their full names: those in force where one campaign was asked for, in a list those that MLflow shows."""
     tags: dict[str, str]
     metrics: dict[str, float]
     running: bool

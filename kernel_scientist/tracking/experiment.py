@@ -49,6 +49,12 @@ class Experiment:
         registry.create(self.client.create_experiment, experiment, artifact_location=location)
         return self.client.get_experiment_by_name(experiment)
 
+    def other(self, where: str) -> str:
+        """Return the name of an experiment of this store with a run that meets a condition; empty if there is none."""
+        names = {one.experiment_id: str(one.name) for one in self.client.search_experiments()}
+        runs = self.client.search_runs(list(names), where, max_results=1)
+        return names[runs[0].info.experiment_id] if runs else ""
+
     def _runs(self, *conditions: str) -> list[Any]:
         """Return the runs that meet all of these conditions in MLflow's language."""
         from mlflow.utils import get_results_from_paginated_fn

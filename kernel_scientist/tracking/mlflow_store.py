@@ -24,6 +24,7 @@ from kernel_scientist.scientist.llm.response_cache import Reply, Spending
 from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking import (
     artifacts,
+    campaign_params,
     flow_links,
     local_store,
     old_records,
@@ -71,13 +72,19 @@ class MlflowStore(Experiment):
         self.client.set_experiment_tag(self.experiment_id, pages.VIEW_TAG, pages.view(by_model))
         tags = {KIND: "campaign", CAMPAIGN: campaign, "mlflow.runName": campaign, "problem_digest": problem.digest}
         tags |= {owner.TAG: owner.this_process(), owner.BELONGS: environment.owner()}
-        flat = {k: str(v) for k, v in run_content.flat(params).items()}
-        tags |= {SUITE: suite} if (suite := flat.get("tracking.suite")) else {}
+        values = campaign_params.texts(params)
+        tags |= {SUITE: suite} if (suite := values.get("tracking.suite")) else {}
         run_id = self.client.create_run(self.experiment_id, tags=tags).info.run_id
-        self._log(run_id, params=flat)
+        self._log(run_id, params=campaign_params.compared(values))
         dataset: Any = Dataset(problem.name, problem.digest[:12], "local", str(problem.folder))
         self.client.log_inputs(run_id, [DatasetInput(dataset)])
-        return CampaignRun.of(self.client.get_run(run_id))
+        return self.with_params(CampaignRun.of(self.client.get_run(run_id)), params)
+
+    def with_params(self, parent: CampaignRun, params: dict[str, Any]) -> CampaignRun:
+        """Record which parameters are in force from now on; return the campaign's run with them."""
+        values = campaign_params.texts(params)
+        self.client.log_text(parent.run_id, campaign_params.dump(values), campaign_params.FILE)
+        return replace(parent, params=values)
 
     def latest(self, campaign: str | None = None, suite: str = "", owned_by: str = "") -> CampaignRun | None:
         """Return the campaign with this id, else the one started last (of a suite, of an owner, if given).
@@ -91,7 +98,18 @@ class MlflowStore(Experiment):
             return None
         newest = ["attributes.start_time DESC"]
         runs = self.client.search_runs([self.experiment_id], filter_string=where, max_results=1, order_by=newest)
-        return CampaignRun.of(runs[0]) if runs else None
+        if not runs:
+            return None
+        run = CampaignRun.of(runs[0])
+        known = self._artifact(run.run_id, campaign_params.FILE)
+        return replace(run, params=campaign_params.in_force(known, run.params))
+
+    def elsewhere(self, campaign: str) -> str:
+        """Return the sentence for a campaign that another experiment of this store has; empty if none has it."""
+        where = run_content.with_tags({KIND: "campaign", CAMPAIGN: campaign})
+        other = self.other(where) if where else ""
+        how = "name its problem, and its target if it had another, as by --set problem=NAME"
+        return f"campaign {campaign} is in MLflow experiment {other}, not in {self.experiment}: {how}" if other else ""
 
     def recorded(self, campaign: str | None, language: str, problem: Problem, suite: str = "") -> CampaignRun | None:
         """Return a campaign that can be resumed, by default the latest (of a suite, if given); None: there is none.
@@ -103,7 +121,8 @@ class MlflowStore(Experiment):
         if run is None:
             if campaign is None:
                 return None
-            raise SetupError(f"no campaign {campaign!r} in MLflow experiment {self.experiment} at {self.uri}")
+            absent = f"no campaign {campaign!r} in MLflow experiment {self.experiment} at {self.uri}"
+            raise SetupError(self.elsewhere(campaign) or absent)
         if (other := run.params.get("language")) != language:
             raise SetupError(f"campaign {run.campaign} is in {other}, not in {language}")
         if run.tags.get("problem_digest") != problem.digest:
@@ -207,7 +226,7 @@ class MlflowStore(Experiment):
         return list(itertools.islice(found, most))
 
     def changed(self, parent: CampaignRun, changes: str) -> None:
-        """Note which parameters changed when a campaign was resumed: its params are those of its start."""
+        """Note which parameters changed when a campaign was resumed."""
         self.client.set_tag(parent.run_id, RESUMED, changes)
 
     def log_text(self, parent: CampaignRun, name: str, text: str) -> None:
@@ -285,10 +304,6 @@ class MlflowStore(Experiment):
         self.client.set_tag(parent.run_id, "promotion", reason)
         if approval:
             self.client.set_tag(parent.run_id, "approval", approval)
-
-    def log_page(self, parent: CampaignRun, html: str) -> None:
-        """Write a campaign's page to its run."""
-        self.client.log_text(parent.run_id, html, PAGE)
 
     def validation(self, parent: CampaignRun) -> dict[str, Any] | None:
         """Read the JSON of `validate` back; None for a campaign without one, or of an older version."""

@@ -7,13 +7,14 @@ import json
 
 from kernel_scientist.population.entry import over_base, score
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.factors import percent
 from kernel_scientist.records.kernel import REFERENCE, Verdict
 from kernel_scientist.scientist.context.outcomes import NOT_PAIRED
 
 LOCAL = "http://127.0.0.1:5000"
-"""Where `kernel-scientist ui` serves a store that is a database."""
+"""Where `kernel-scientist ui` serves a store that is a database, if no other port was asked for."""
 VIEW = "kernels"
 """Key of the saved view."""
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
@@ -49,7 +50,9 @@ def view(by_model: bool) -> str:
 
 
 def server(uri: str) -> str:
-    """Return the address of the web interface of a store; for a database where `kernel-scientist ui` would serve it."""
+    """Return the address of the web interface of a store; for a database where `kernel-scientist ui` serves it."""
+    if known := environment.mlflow_pages(uri):
+        return known
     return uri.rstrip("/") if uri.startswith(("http://", "https://")) else LOCAL
 
 

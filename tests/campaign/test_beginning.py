@@ -139,6 +139,7 @@ def test_a_resumed_campaign_takes_new_parameters_and_a_finished_one_is_shown(
     assert "there is no standing champion yet" in grown["start"]
     run = store.latest()
     assert run is not None and run.tags["resumed_with"] == "search.generations 1 -> 3"
+    assert run.params["search.generations"] == "3" and optimize(cli_here, *more, "--dry-run")["changed"] == "nothing"
     spent = optimize(cli_here, *more, "--set", "budget.minutes=0.001", "--dry-run")
     assert "budget.minutes is 0.001" in spent["next"] and spent["minutes_left"] == 0
 

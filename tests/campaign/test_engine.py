@@ -1,8 +1,10 @@
 """The engine: real campaigns on a scripted endpoint; the evaluator does nothing."""
 
 import dataclasses
+import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment
 from kernel_scientist.records.params import Params
+from kernel_scientist.sandbox import device_queue
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.proposals import Design, Draft, Selection, own_ideas
 from tests.trials import trial
@@ -190,6 +193,37 @@ def test_a_broken_device_is_a_verdict_and_the_campaign_continues(tmp_path: Path,
     run.broken = {4, 5}
     verdicts = run().population.verdicts()
     assert verdicts["infrastructure"] == 2 and verdicts["ok"] == 6
+
+
+def test_the_device_is_idle_while_all_models_think_and_nothing_waits_for_it(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_queue, "FOLDER", tmp_path / "locks")  # other programs may wait for this host's device
+
+    class Watches(Run):
+        """Only the first kernel is written at once: the writers of the others wait until the device is seen idle."""
+
+        seen, written, idle = threading.Event(), itertools.count(1), dict[str, bool]()
+
+        def write(self, campaign: Campaign, job: Job) -> Draft:
+            if next(self.written) > 1:
+                self.seen.wait(60)
+            return super().write(campaign, job)
+
+        def time(self, *given: Any, **named: Any) -> Any:
+            context, kernel = given[:2]
+            idle, end = context.evaluator.is_idle(), time.monotonic() + 60
+            while kernel.experiment and not self.seen.is_set() and not idle and time.monotonic() < end:
+                time.sleep(0.01)
+                idle = context.evaluator.is_idle()
+            self.idle[kernel.name] = idle
+            if kernel.experiment:
+                self.seen.set()
+            return super().time(*given, **named)
+
+    run = Watches(tmp_path, address, 2, generations=1)
+    assert len(run().population) == 5
+    assert list(run.idle.values()) == [False, False, True, False, False], "seeds; both models think; one thinks; none"
 
 
 def test_budgets_bound_what_is_begun(tmp_path: Path, address: str) -> None:

@@ -89,7 +89,7 @@ def test_a_target_that_cannot_be_is_a_mistake(settings: tuple[str, ...], words: 
 
 def test_compile_is_the_contracts_json(cli: Cli, cli_here: Cli, lab: Path, tmp_path: Path) -> None:
     seed = str(lab / "problems/identity/seeds/triton_naive.py")
-    done = cli("compile", seed, "--arch", "gfx942", "--json", "--asm", str(tmp_path / "asm"))
+    done = cli("compile", seed, "--arch", "gfx942", "--no-lines", "--json", "--asm", str(tmp_path / "asm"))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     keys = {"kernel", "grid", "num_warps", "vgpr", "agpr", "sgpr", "spills", "lds_bytes", "scratch_bytes"}
@@ -108,6 +108,29 @@ def test_compile_is_the_contracts_json(cli: Cli, cli_here: Cli, lab: Path, tmp_p
         assert done.returncode == 2 and words in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize("language", ["triton", pytest.param("hip", marks=needs_hip)])
+def test_compile_says_which_lines_take_the_time(language: str, cli_here: Cli) -> None:
+    seed = ROOT / f"problems/identity/seeds/{language}_naive.py"
+    done = cli_here("compile", str(seed), "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (shown,) = [one for one in found["predicted"] if one["lines"]]
+    texts = seed.read_text().splitlines()
+    assert all(line["text"] == texts[line["line"] - 1].strip() for line in shown["lines"])
+    assert sum(line["share"] for line in shown["lines"]) > 0.9 and shown["lines"][0]["cycles"] > 0
+    assert shown["case"] in {case for launch in found["launches"] for case in launch["cases"]}
+
+
+@needs_hip
+def test_compile_says_why_it_has_no_lines(cli_here: Cli, tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.py"
+    source = (ROOT / "problems/identity/seeds/hip_naive.py").read_text()
+    kernel.write_text(source.replace("out[i] = x[i];", "out[i] = x[i + size];"))
+    done = cli_here("compile", str(kernel), "--problem", "identity")
+    assert done.returncode == 0, done.stderr
+    assert "no profile by source line: " in done.stdout and "out-of-bounds read" in done.stdout, done.stdout
+
+
 @needs_hip
 def test_a_wait_that_inline_assembly_lacks_is_a_finding(cli_here: Cli, tmp_path: Path) -> None:
     source = (ROOT / "problems/identity/seeds/hip_naive.py").read_text()
@@ -116,8 +139,9 @@ def test_a_wait_that_inline_assembly_lacks_is_a_finding(cli_here: Cli, tmp_path:
     for wait in ("", """asm volatile("s_waitcnt vmcnt(0)");"""):
         instead = f"if (i < size) {{\n unsigned value;\n {load}\n {wait}\n out[i] = value;\n }}"
         kernel.write_text(source.replace("if (i < size) out[i] = x[i];", instead))
-        done = cli_here("compile", str(kernel), "--problem", "identity", "--json")
+        done = cli_here("compile", str(kernel), "--problem", "identity", "--no-lines", "--json")
         assert done.returncode == 0, done.stderr
+        assert not json.loads(done.stdout)["predicted"], "nothing was executed"
         said = [one for one in json.loads(done.stdout)["findings"] if "is missing" in one]
         assert len(said) == (0 if wait else 1)
         place = next(n for n, line in enumerate(kernel.read_text().splitlines(), 1) if "out[i] = value" in line)

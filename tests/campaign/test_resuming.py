@@ -89,6 +89,15 @@ def test_a_campaign_that_runs_is_named_with_its_owner_and_the_way_to_another(
     assert "`--campaign ID`, for a deployment resume=ID" in error
 
 
+@pytest.mark.parametrize("command", [("report",), ("optimize", "--dry-run", "--campaign")])
+def test_a_campaign_of_another_problem_is_told_where_it_is(lab: Path, cli: Cli, command: tuple[str, ...]) -> None:
+    run = begun(MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu"), lab, "aaaa", "KILLED", "k00001")
+    done = cli(*command, run.campaign, "--set", "problem=softmax")
+    (error,) = without_progress(done.stderr)
+    assert done.returncode == 2 and "--set problem=" in error, done.stderr
+    assert f"campaign {run.campaign} is in MLflow experiment identity-cpu, not in softmax-cpu" in error
+
+
 def test_a_dead_model_refuses_a_resume_only_if_something_is_left_to_do(
     lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,15 @@ def test_a_kernel_that_fails_is_not_timed(cli_here: Cli, lab: Path) -> None:
     assert "timing" not in done.stderr
 
 
+def test_a_file_is_called_by_its_own_name(cli_here: Cli, lab: Path) -> None:
+    (lab / r"my \1.py").write_text("def custom_kernel(d):\n    return d[0].nothing()\n")
+    for command in ("evaluate", "validate"):
+        done = cli_here(command, r"my \1.py", "--problem", "identity", "--json")
+        told = json.loads(done.stdout)
+        assert done.returncode == 1 and r'File "my \1.py", line 2, in custom_kernel' in told["evidence"][-1], told
+        assert "kernel.py" not in done.stdout
+
+
 def test_a_kernel_is_confirmed_without_prefect(cli_here: Cli, lab: Path) -> None:
     (lab / "slow.py").write_text(
         "import time\ndef custom_kernel(d):\n    time.sleep(0.01)\n    return d[1].copy_(d[0])\n"

@@ -40,3 +40,11 @@ def test_a_campaign_whose_disk_has_too_little_room_does_not_start(lab: Path, ful
     assert re.search(r": [123](\.\d+)? MB are free, and a campaign of 18 kernels takes up to \d\d MB \(", error)
     made = {file for file in set(lab.rglob("*")) - set(before) if file.name not in (full, ".cache")}
     assert not made, "something was started"
+
+
+def test_a_dry_run_warns_of_a_disk_with_too_little_room(lab: Path) -> None:
+    settings = {"KERNEL_SCIENTIST_CACHE": str(lab / ".cache"), "KERNEL_SCIENTIST_ROOT": str(lab)}
+    call = ("-m", "kernel_scientist", "optimize", "--dry-run", "--set", "problem=identity")
+    done = on_a_disk_of("3m", lab / "mlruns", *call, **settings, PREFECT_HOME=str(lab / ".prefect"))
+    assert done.returncode == 0 and "seeds:" in done.stdout, done.stderr
+    assert f"warning: there is too little room on the disk of {lab / 'mlruns'}: " in done.stderr

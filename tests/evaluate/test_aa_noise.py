@@ -44,7 +44,11 @@ def test_noise_is_measured_once_a_day(shop: WorkerPool) -> None:
 
 
 @pytest.mark.slow
-def test_the_device_is_free_between_two_runs_and_other_evaluators_need_no_second_measurement(shop: WorkerPool) -> None:
+def test_the_device_is_free_between_two_runs_and_other_evaluators_need_no_second_measurement(
+    shop: WorkerPool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aa_noise, "TOLD_S", 0.0)
+    caplog.set_level("WARNING", "kernel_scientist.progress")
     held = list[str]()
 
     @contextlib.contextmanager
@@ -55,6 +59,7 @@ def test_the_device_is_free_between_two_runs_and_other_evaluators_need_no_second
 
     evaluator(shop).measure_machine(hold)
     assert held == ["taken", "free"] * 3, "for the peaks, and for each of two A/A runs"
+    assert "this machine's noise: 1 of 2 A/A runs after " in caplog.text
     evaluator(shop).measure_machine(hold)
     assert len(held) == 6 and not evaluator(shop).noise_is_due()
 

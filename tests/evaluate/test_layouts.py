@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 import yaml
 
 from kernel_scientist import problems
@@ -191,6 +192,9 @@ def test_inputs_in_a_list_have_positions_as_those_in_a_tuple(tmp_path: Path, poo
         (("[x, torch", "[{0: x}, torch"), "input 0: a dictionary with the key 0, which is no text"),
         (("torch.empty(n)", "torch.empty(1).expand(n)"), "input 1 may be written, and several of its elements share"),
         (("[x, torch", "[x.to(torch.complex64).conj(), torch"), "input 0: a lazily conjugated tensor"),
+        (("[x, torch", "[x.requires_grad_(), torch"), "input 0: a tensor that requires a gradient"),
+        (("torch.empty(n)", "torch.empty(n, device='cuda')"), "input 0: a tensor on cpu, while kernels get all on the"),
+        (("generator=", "device='cuda', generator="), "input 1: a tensor on cpu, while kernels get all on the GPU"),
     ],
 )
 def test_inputs_that_cannot_be_sent_are_refused_before_any_kernel_runs(
@@ -200,3 +204,16 @@ def test_inputs_that_cannot_be_sent_are_refused_before_any_kernel_runs(
     with pytest.raises(SetupError, match=f"^problem .* cannot be evaluated: {words}"):
         admission.require(problem, "full")
     assert words in reports.described(str(tmp_path))["reason"], "`problems show` says it"
+
+
+def test_inputs_on_a_gpu_are_sent_where_there_is_none(tmp_path: Path) -> None:
+    there = LISTED.replace("generator=torch.Generator()", "device='cuda', generator=torch.Generator(device='cuda')")
+    asks = LISTED.replace("torch.empty(n)", "torch.empty(n, device='cuda' if torch.cuda.is_available() else 'cpu')")
+    fails = LISTED.replace("import torch", "import torch\ntorch.ones(2, device='cuda').tolist()", 1)
+    default = LISTED.replace("import torch", "import torch\ntorch.set_default_device('cuda')", 1)
+    for number, text in enumerate((there, asks, fails, default)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        problem = loaded(folder, text.replace("torch.empty(n)", "torch.empty_like(x)"), [{"n": 10}], writes=[1])
+        admission.require_sent(problem)
+        assert torch.empty(0).device.type == "cpu" and torch.Generator.__name__ == "Generator"

@@ -141,7 +141,7 @@ class Service:
         commands = page.split("```")[1].replace("prefect worker start --pool lab", "")  # it would stay
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         env = self.environment("client", PATH=path)
-        return subprocess.run(["bash", "-c", commands], cwd=self.lab, env=env, timeout=280).returncode
+        return subprocess.run(["bash", "-c", commands], cwd=self.lab, env=env, timeout=900).returncode
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         return ask(self.api, "POST", path, body or {})

@@ -200,6 +200,7 @@ def dvc_repro(service: Service) -> str:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_a_champion_waits_for_approval_and_is_announced(
     service: Service, store: MlflowClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Prediction, Trial
 from kernel_scientist.records.factors import TOO_FEW
 from kernel_scientist.records.kernel import REFERENCE, Experiment
+from kernel_scientist.records.source_line import SourceLine
 from kernel_scientist.report import ranking, summaries, tables
 from kernel_scientist.report.pages import campaign, kernels
 from kernel_scientist.scientist.proposals import Lessons
@@ -172,6 +173,23 @@ def test_a_champion_without_a_resolved_speedup_is_drawn_by_case() -> None:
     assert page.count("<svg") == 1 and "The champion by case" in page
     assert "No champion&#39;s speedup over the reference is resolved" in page.replace("'", "&#39;")
     assert "nothing to draw" in _page(trial("k00001", None))
+
+
+def test_a_kernel_s_card_shows_the_lines_that_take_its_predicted_time() -> None:
+    hot = SourceLine(kernel="gemm", line=7, text="a = tl.load(p)", share=0.4, cycles=900, causes={"lds": 0.4})
+    slow, fast = (
+        Prediction(case=case, machine="MI300X", time_us=us, floor_us=1.0, limited_by="lds", lines=(line,))
+        for case, us, line in (
+            ("m64", 70.0, hot),
+            ("m1", 2.0, hot.model_copy(update={"text": "elsewhere"})),
+        )
+    )
+    made = trial("k00001", None)
+    known = made.evaluation.model_copy(update={"by_model": True, "predictions": (fast, slow)})
+    page = _page(made.model_copy(update={"evaluation": known}))
+    assert "m64: gemm by source line (predicted, not measured)" in page and "elsewhere" not in page
+    assert "   7    40%     900  lds 40%                   a = tl.load(p)" in page
+    assert "by source line" not in _page(made)
 
 
 def _page(*trials: Trial) -> str:

@@ -37,6 +37,7 @@ def test_both_servers_answer_and_end(lab: Path) -> None:
         lines = [process.stdout.readline() for _ in range(4)]
         assert f"http://127.0.0.1:{prefect}" in lines[0] and f"http://127.0.0.1:{mlflow}" in lines[1], lines
         assert pages.runs_table(store.experiment_id, f"http://127.0.0.1:{mlflow}") in lines[2], lines
+        assert pages.server(store.uri) == f"http://127.0.0.1:{mlflow}"
         with urllib.request.urlopen(f"http://127.0.0.1:{prefect}/ui-settings", timeout=10) as answer:
             assert json.load(answer)["api_url"] == f"http://127.0.0.1:{prefect}/api"
         with urllib.request.urlopen(f"http://127.0.0.1:{prefect}/api/health", timeout=10) as answer:

@@ -24,6 +24,7 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.factors import factor
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.names import slug
+from kernel_scientist.records.params import Budget, Params
 from kernel_scientist.report import status, status_of
 from kernel_scientist.report.screen import Screen
 from kernel_scientist.report.status import Limit, Noise, Status
@@ -32,7 +33,7 @@ from kernel_scientist.sandbox import device_lock
 from kernel_scientist.tracking import found, owner
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.campaign.test_campaign import SETTINGS, runs
-from tests.conftest import Cli, lab_environment
+from tests.conftest import ROOT, Cli, lab_environment
 from tests.flows.service import until
 from tests.trials import undescribed
 
@@ -82,6 +83,16 @@ def cache(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = lab / "own-cache"
     monkeypatch.setenv("KERNEL_SCIENTIST_CACHE", str(folder))
     return folder
+
+
+def test_a_resumed_campaign_s_budget_is_the_one_in_force(lab: Path, cli_here: Cli) -> None:
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
+    params = Params(problem="identity", budget=Budget(kernels=12)).model_dump(by_alias=True)
+    run = store.start("identity-cpu-20260101-000000-abcd", params, load(ROOT / "problems" / "identity"))
+    assert seen(cli_here, run.campaign).status.budget_kernels.limit == 12
+    params["budget"]["kernels"] = 40
+    store.with_params(run, params)
+    assert seen(cli_here, run.campaign).status.budget_kernels.limit == 40
 
 
 def test_the_screen_is_what_the_store_holds(lab: Path, cli_here: Cli, prefect_api: str) -> None:

@@ -75,9 +75,10 @@ def test_the_order_of_asking_is_kept(device: str, start: Start, tmp_path: Path) 
     with device_lock.device(device, 60):
         waiting = [start(number) for number in (3, 1, 4, 2, 5)]
         assert [bool(ticket.device) for ticket in tickets(device)] == [True, *[False] * 5]
+        assert device_queue.is_wanted(device)
         assert not device_lock.Turn(lambda still_s: device_lock.device(device, still_s)).taken_at_once()
     assert [process.wait(120) for process in waiting] == [0] * 5
-    assert served(tmp_path) == [3, 1, 4, 2, 5] and not tickets(device)
+    assert served(tmp_path) == [3, 1, 4, 2, 5] and not tickets(device) and not device_queue.is_wanted(device)
 
 
 def test_the_dead_are_skipped(device: str, start: Start, tmp_path: Path) -> None:

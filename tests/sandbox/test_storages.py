@@ -100,6 +100,11 @@ class Named(torch.Tensor):
     pass
 
 
+def with_attribute(tensor: torch.Tensor) -> torch.Tensor:
+    tensor.scale = 2.0  # type: ignore[attr-defined]
+    return tensor
+
+
 REFUSED = {
     "a tensor of layout sparse_coo": lambda: torch.eye(2).to_sparse(),
     "a tensor of layout sparse_csr": lambda: torch.eye(2).to_sparse_csr(),
@@ -109,6 +114,11 @@ REFUSED = {
     "on the device meta": lambda: torch.ones(2, device="meta"),
     "a lazily conjugated tensor": lambda: torch.ones(2, dtype=torch.complex64).conj(),
     "a lazily negated tensor": lambda: torch.ones(2, dtype=torch.complex64).conj().imag,
+    "a tensor that requires a gradient": lambda: torch.ones(2, requires_grad=True),
+    "a Parameter, a subclass of torch.Tensor": lambda: torch.nn.Parameter(torch.ones(2)),
+    "a module whose parameters require gradients": lambda: torch.nn.Linear(2, 2),
+    "a tensor in shared memory": lambda: torch.ones(2).share_memory_(),
+    r"a tensor with attributes of its own \(scale\)": lambda: with_attribute(torch.ones(2)),
     "a set among the inputs": lambda: {1},
     "a complex among the inputs": lambda: 1j,
     "a dictionary with the key 1": lambda: {1: torch.ones(1)},
@@ -120,3 +130,10 @@ REFUSED = {
 def test_what_cannot_be_sent_is_refused_in_a_sentence(words: str) -> None:
     with pytest.raises(objects.ObjectError, match=f"^input 1: {words}|^input 1: .*{words}"):
         objects.plain_inputs((torch.ones(1), [REFUSED[words]()]))
+
+
+def test_a_module_without_gradients_arrives_as_it_was() -> None:
+    module = torch.nn.Linear(2, 3).requires_grad_(False)
+    (again,) = objects.revived(objects.plain_inputs((module,), "cpu"), {})
+    assert type(again) is torch.nn.Linear and torch.equal(again.weight, module.weight)
+    assert type(again.weight) is torch.nn.Parameter and not again.weight.requires_grad

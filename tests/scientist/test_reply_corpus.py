@@ -80,7 +80,19 @@ KERNELS = {
     "reasoning without its start": f"{block(BASE)} so:\n</thought>\n{block(NEW)}",
     "channels": f"<|channel|>analysis<|message|>{block(BASE)}<|end|><|start|>assistant<|channel|>final<|message|>"
     f"{block(NEW)}<|return|>",
+    "a command for the cell": block(f"%%writefile kernel.py\n{NEW}"),
+    "numbered lines": block(
+        "".join(f"{n:3d} | {line}".rstrip() + "\n" for n, line in enumerate(NEW.split("\n")[:-1], 1))
+    ),
+    "numbered lines with colons": block("".join(f"{n}: {line}\n" for n, line in enumerate(NEW.split("\n")[:-1], 1))),
+    "spaces that do not break": block(NEW.replace("    ", "\u00a0\u00a0 \u00a0")),
+    "a here-document": block(f"cat > kernel.py <<'EOF'\n{NEW}EOF\npython kernel.py\n", "bash"),
     "a diff": block(DIFF, "diff"),
+    "a diff that adds the file": block(
+        f"--- /dev/null\n+++ b/kernel.py\n@@ -0,0 +1,20 @@\n{indent(NEW, '+', lambda _: True)}", "diff"
+    ),
+    "a patch that adds the file": "*** Begin Patch\n*** Add File: kernel.py\n"
+    f"{indent(NEW, '+', lambda _: True)}*** End Patch",
     "a diff without a language": block(DIFF, ""),
     "a diff that says it is Python": block(DIFF),
     "a diff without a fence": f"I enlarge the blocks.\n\n{DIFF}\nREPORT: larger blocks",
@@ -119,6 +131,12 @@ def test_a_kernel_is_taken_as_it_is(name: str) -> None:
     assert source == kernel and source.encode()
 
 
+ENTRY = NEW[NEW.index("def custom_kernel") :]
+JIT = NEW[: NEW.index("def custom_kernel")]
+LAUNCH = "def custom_kernel(data):\n    wide[(1,)](*data)\n"
+CPP = 'SOURCE = """\nvoid pack(int n) {\n}\nvoid copy(const float* x) {\n    pack(4);\n}\n"""\n'
+
+
 HALF = NEW[: NEW.index("    size = x.numel()")]
 NO_KERNEL: dict[str, tuple[str, str]] = {
     "empty": ("", "the reply is empty"),
@@ -130,8 +148,8 @@ NO_KERNEL: dict[str, tuple[str, str]] = {
     "a link": ("https://example.com/kernel.py", "no kernel: no fenced block"),
     "an apology": ("I'm sorry, but I can't help with that.", "no kernel: no fenced block"),
     "an empty block": ("```python\n```", "no kernel: 1 fenced blocks"),
-    "another function": (block("def kernel(data):\n    return data\n"), "none with custom_kernel"),
-    "only a call of it": (block("out = custom_kernel(data)\n"), "none with custom_kernel"),
+    "another function": (block("def kernel(data):\n    return data\n"), "none a file with custom_kernel"),
+    "only a call of it": (block("out = custom_kernel(data)\n"), "none a file with custom_kernel"),
     "cut in the middle": (f"```python\n{HALF}", "it was cut off"),
     "cut in the fence": (f"```python\n{NEW}``", "it was cut off"),
     "the base again": (f"Nothing to gain.\n{block(BASE)}", "the file is the base, without a change"),
@@ -140,6 +158,30 @@ NO_KERNEL: dict[str, tuple[str, str]] = {
     "a change of something else": (block("@@\n-BLOCK = 7\n+BLOCK = 8\n", "diff"), "occurs 0 times"),
     "a diff without a hunk": (block("-BLOCK = 1024\n+BLOCK = 4096\n", "diff"), "no hunk"),
     "the rest is elided": (block("# ... existing code ...\n" + NEW[NEW.index("def custom") :]), "stands for"),
+    "the rest is elided in another language": (
+        block(f"# Rest wie bisher\n\n{ENTRY}"),
+        "uses BLOCK, copy_kernel, which only the base",
+    ),
+    "the rest is elided without a word": (block(f"import triton\n\n{ENTRY}"), "uses BLOCK, copy_kernel, which only"),
+    "a kernel is elided": (block(f"# [kernel code unchanged]\n{ENTRY}"), "'# .kernel code unchanged.' stands for"),
+    "a body is to be kept": (
+        block(f"{NEW.partition('    x, out')[0]}    pass  # as in the base\n"),
+        "the body of .* `pass`",
+    ),
+    "a body is to be written": (
+        block(f"{NEW.partition('    x, out')[0]}    raise NotImplementedError\n"),
+        "the body of custom_kernel is `raise Not",
+    ),
+    "a kernel's body is elided": (
+        block(f"{NEW.partition('    offsets')[0]}    ...\n\n\n{ENTRY}"),
+        "the body of copy_kernel",
+    ),
+    "one file in two blocks": (
+        f"{block(JIT.replace('copy_kernel', 'wide'))}{block(LAUNCH)}",
+        "another block defines wide; send one file",
+    ),
+    "reasoning of a channel": (f"<|channel|>analysis<|message|>We need {block(NEW)}<|end|>", "only reasoning"),
+    "reasoning of a seed": (f"<seed:think>{block(NEW)}</seed:think>", "only reasoning"),
     "a body is elided": (block(NEW.partition("    x, out")[0] + "    ...\n"), "the body of custom_kernel"),
     "a table of the change": ("| line | old | new |\n|---|---|---|\n| 7 | 1024 | 4096 |", "no fenced block"),
     "a call without code": ('{"name": "submit", "arguments": {}}', "no kernel"),
@@ -158,6 +200,21 @@ def test_why_there_is_no_kernel(name: str) -> None:
     with pytest.raises(ReplyError, match=words) as failed:
         kernel_from(split(reply), BASE)
     assert isinstance(failed.value, PatchError) == any(w in words for w in ("alter", "occurs", "hunk"))
+
+
+def test_a_part_of_the_text_of_a_kernel_may_not_be_elided() -> None:
+    base, new = f"{CPP}\n\ndef custom_kernel(data):\n    return data\n", "// ... the rest is unchanged\n"
+    short = base.replace("void pack(int n) {\n}\n", new)
+    with pytest.raises(ReplyError, match="stands for pack"):
+        kernel_from(split(block(short)), base)
+    assert kernel_from(split(block(base.replace("void pack", f"{new}void pack"))), base)
+
+
+def test_a_file_that_binds_its_names_itself_is_complete() -> None:
+    own = "from task import *\n\ndef custom_kernel(data):\n    return copy_kernel(data)\n"
+    late = "def custom_kernel(data):\n    global copy_kernel\n    copy_kernel = max\n    return copy_kernel(data)\n"
+    for source in (own, late):
+        assert kernel_from(split(block(source)), BASE) == source
 
 
 PLAN: dict[str, Any] = {"title": "wider", "description": "d", "rubric": ["do it"], "uplift": [5, 20], "innovation": 60}

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.population.lineage import Population
@@ -18,8 +20,9 @@ from kernel_scientist.problems import load
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
+from kernel_scientist.records.params import Harness, Params
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
-from kernel_scientist.tracking import flow_links, local_store, snapshots
+from kernel_scientist.tracking import campaign_params, flow_links, local_store, snapshots
 from kernel_scientist.tracking.access import require_reachable
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
@@ -69,6 +72,27 @@ def test_a_population_is_read_back_as_it_was_written(store: MlflowStore, campaig
     latest = store.latest(campaign.campaign)
     assert latest is not None and latest.run_id == campaign.run_id and latest.params["search.generations"] == "3"
     assert tuple(store.population(latest)) == tuple(written)
+
+
+def test_params_are_what_somebody_set_and_nothing_is_lost(store: MlflowStore) -> None:
+    params = Params(problem="identity", harness=Harness(blocks=9)).model_dump(by_alias=True)
+    run = store.start("identity-cpu-20260102-000000-abcd", params, PROBLEM)
+    shown = store.client.get_run(run.run_id).data.params
+    assert shown.keys() == {*campaign_params.ALWAYS, "harness.blocks"} and shown["harness.blocks"] == "9"
+    first = store.latest(run.campaign)
+    assert first is not None and first.params == run.params == campaign_params.texts(params) and len(run.params) > 100
+    params["budget"]["kernels"] = 40
+    store.with_params(run, params)
+    resumed = store.latest(run.campaign)
+    assert resumed is not None and resumed.params == run.params | {"budget.kernels": "40"}
+    assert store.client.get_run(run.run_id).data.params == shown, "MLflow's params do not change"
+
+
+@given(st.dictionaries(st.sampled_from([*campaign_params.ALWAYS, "harness.blocks", "gone.since"]), st.text()))
+def test_parameters_survive_the_store(values: dict[str, str]) -> None:
+    kept = campaign_params.compared(values)
+    assert campaign_params.in_force(campaign_params.dump(values), kept) == values
+    assert campaign_params.in_force(None, values) == values, "an older campaign has them all as MLflow's params"
 
 
 def test_runs_hold_what_a_user_compares(store: MlflowStore, campaign: CampaignRun) -> None:

@@ -17,7 +17,7 @@ from kernel_scientist.sandbox.failure import KernelFailure, printable
 from kernel_scientist.workers.client import WorkerClient
 from kernel_scientist.workers.validation import protocol_violation
 
-MOST_TOLD, WORDS = 10, 300
+MOST_TOLD, WORDS, NAME = 10, 400, 80
 
 
 class Configuration(BaseModel):
@@ -135,7 +135,8 @@ class MemoryReports:
 
 def _sentence(defect: Defect) -> str:
     place = ", ".join(f"program {e.program} element {e.element}" for e in defect.examples[:2])
-    where = f"{defect.kind} of {defect.tensor} in {defect.kernel}, line {defect.line} ({defect.source})"
+    kernel = defect.kernel if len(defect.kernel) <= NAME else f"{defect.kernel[:NAME]}..."  # templates have long names
+    where = f"{defect.kind} of {defect.tensor} in {kernel}, line {defect.line} ({defect.source})"
     return printable(f"{where}: {defect.note}; {place}")[:WORDS]
 
 

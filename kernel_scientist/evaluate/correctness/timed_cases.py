@@ -29,6 +29,8 @@ MOST_OUTPUT_BYTES = 1 << 30
 MOST_BOXES = 64
 LEAST_S = 0.2
 """Seconds that every case gets, also when the time is over."""
+AT_ONCE = 1e-6
+"""Seconds after which no further workgroups run than those that are counted, and a few."""
 ALL_OF_IT = 0.0
 """No limit to the seconds of a case but that of a call."""
 Box = tuple[slice, ...]
@@ -92,6 +94,12 @@ class TimedCases:
                 share_s = max(self._left_s / (len(cases) - place), LEAST_S)
                 checked += self._checked(worker, case, reports, share_s)
         return f"values compared on {checked} of {len(cases)} timed cases, {reports.words('there')}"
+
+    def count(self, worker: WorkerClient, case: Case) -> None:
+        """Execute samples of a case's launches and count what they do; nothing is compared. Raises KernelFailure."""
+        reports, launches = MemoryReports(), [one for one in self._launches if one.case == case.name]
+        self._call(worker, case, reports, Part(AT_ONCE, _tuned(launches), True))
+        self.calls[case.name] = _parsed(reports.last)
 
     def _checked(self, worker: WorkerClient, case: Case, reports: MemoryReports, share_s: float) -> bool:
         """Check a case. Returns whether anything of it could be compared.

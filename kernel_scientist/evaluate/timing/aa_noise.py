@@ -5,6 +5,7 @@ margin covers differences between processes (memory layout, placement) as well a
 """
 
 import json
+import logging
 import socket
 import time
 from collections.abc import Callable
@@ -23,6 +24,9 @@ VALID_S, VALID_LARGE_S = 24 * 3600, 3600
 """Seconds for which a measurement is reused: shorter if it is large, which suggests a busy machine."""
 LARGE = 0.03
 FIRST, SECOND = "first", "second"
+TOLD_S = 60.0
+"""Seconds after which it is told again how far a measurement is."""
+progress = logging.getLogger("kernel_scientist.progress")
 Hold = Callable[[], AbstractContextManager[object]]
 """Context manager that holds the device's lock."""
 
@@ -62,9 +66,17 @@ def measure(driver: Driver, plan: Plan, source: TimedSource, hold: Hold) -> list
     """
     sources = [source.model_copy(update={"name": name}) for name in (FIRST, SECOND)]
     deviations: list[list[float]] = [[] for _ in range(plan.stages)]
-    for _ in range(driver.harness.noise_runs):
+    began, told_s, waited_s, runs = time.monotonic(), 0.0, 0.0, driver.harness.noise_runs
+    for run in range(1, runs + 1):
+        asked = time.monotonic()
         with hold():
+            waited_s += time.monotonic() - asked
             samples = schedule.run(driver, plan, sources)
+        if (gone_s := time.monotonic() - began) - told_s >= TOLD_S and run < runs:
+            told_s, others = gone_s, f", {waited_s:.0f} s of them waiting for others" if waited_s >= 1 else ""
+            progress.warning(
+                "measuring this machine's noise: %d of %d A/A runs after %.0f s%s", run, runs, gone_s, others
+            )
         for stage in range(plan.stages):
             tables = (samples.table(name, stage + 1) for name in (FIRST, SECOND))
             low, high = statistics.ratio(*tables).interval(plan.confidence)

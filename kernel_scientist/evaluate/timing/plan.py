@@ -1,5 +1,6 @@
 """Plan of a timing, fixed before the first sample."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernel_scientist.records.base import Record
@@ -27,6 +28,11 @@ class TimedSource(Record):
         return TimedSource(name=kernel.name, source=kernel.source, optional=optional)
 
 
+def never() -> bool:
+    """Return False."""
+    return False
+
+
 @dataclass(frozen=True)
 class Plan:
     """A timing: cases, the candidate, and the group-sequential test that decides."""
@@ -46,6 +52,10 @@ class Plan:
     """Margin per stage: the interval's lower bound must exceed 1 + margin."""
     drop_after: int = 0
     drop_below: float = 0.0
+    is_idle: Callable[[], bool] = never
+    """Whether the device would be idle if the timing ended. Then a timing that is unlikely to find the candidate faster
+    goes on nevertheless: each stage narrows the intervals that order kernels. The test's error is the same, since the
+    confidence is that of `stages` looks."""
 
     def margin(self, stage: int) -> float:
         """Return the margin that applies after `stage` stages."""

@@ -6,7 +6,6 @@ sources, long enough that the cost of its start and end signals does not matter.
 `harness.stages` at most, the workers are replaced by fresh ones, and the plan's test decides whether to go on.
 """
 
-import math
 import random
 import time
 from collections.abc import Generator, Mapping, Sequence
@@ -189,16 +188,23 @@ class _TimingRun:
 
 
 def hopeless(plan: Plan, samples: Samples, blocks: int) -> bool:
-    """Whether the candidate is so much slower than the baseline that the rest of the first stage is skipped."""
-    if plan.baseline is None or blocks != plan.drop_after:
+    """Whether the candidate is so much slower than the baseline that the rest of the first stage is skipped.
+
+    The whole interval says so, not its middle: beside other work an honest kernel may look three times as slow in two
+    blocks. Each row counts for itself here: two blocks are too few for an interval, their four rows are enough.
+    """
+    if plan.baseline is None or not plan.drop_after or blocks < plan.drop_after:
         return False
-    ours, theirs = (samples.table(name) for name in (plan.candidate, plan.baseline))
-    return plan.drop_below > 0 and statistics.ratio(ours, theirs).log < math.log(plan.drop_below)
+    ours, theirs = (
+        [[samples.times_us(name, case)] for case in samples.cases] for name in (plan.candidate, plan.baseline)
+    )
+    _, high = statistics.ratio(ours, theirs).interval(plan.confidence)
+    return high < plan.drop_below
 
 
 def decided(plan: Plan, samples: Samples, stage: int) -> bool:
     """Whether no further stage is needed: the candidate is slower, is faster in two sets of workers, or is unlikely to
-    be found faster.
+    be found faster while others want the device.
     """
     if plan.baseline is None:
         return False
@@ -207,4 +213,4 @@ def decided(plan: Plan, samples: Samples, stage: int) -> bool:
     if high < 1 or (low > 1 + plan.margin(stage) and stage >= LEAST_STAGES):
         return True
     hope = statistics.attainable(estimate, plan.confidence, plan.margin(plan.stages), (stage, plan.stages))
-    return stage < plan.stages and not hope
+    return stage < plan.stages and not hope and not plan.is_idle()

@@ -36,6 +36,8 @@ class Kernel:
     function: Any
     configs: list[Any]
     heuristics: list[Mapping[str, Any]]
+    prune: Any
+    """The autotuner's function that says which configurations suit the arguments, or None."""
     line: int
 
 
@@ -64,7 +66,8 @@ def _compiled(kernel: Kernel, trials: Trials, words: Callable[[Exception], str],
     try:
         with cpu_seconds(KERNEL_S, kernel.name):
             code, setting = trials.best(small)
-        return code, f"{kernel.name} was compiled by itself: {_told(setting, kernel.configs)}"
+        told = "; ".join([_told(setting, kernel.configs), *_refused(trials, setting, kernel.configs)])
+        return code, f"{kernel.name} was compiled by itself: {told}"
     except Exception as error:
         lacks = lacking(kernel.function)
         where = f"{kernel.name} does not compile by itself: "
@@ -99,10 +102,16 @@ def kernels(module: ModuleType) -> list[Kernel]:
     chosen = own or near
     called = {id(one) for function, _ in chosen.values() for one in _called(function)}
     return [
-        Kernel(name, function, _configs(value), _heuristics(value), uses.line(function))
+        _kernel(name, function, value)
         for name, (function, value) in chosen.items()
         if id(function) not in called and not _returns(function)
     ]
+
+
+def _kernel(name: str, function: Any, value: Any) -> Kernel:
+    tuner = _tuner(value)
+    configs, prune = list(getattr(tuner, "configs", ())), getattr(tuner, "early_config_prune", None)
+    return Kernel(name, function, configs, _heuristics(value), prune, uses.line(function))
 
 
 def _values(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -130,9 +139,9 @@ def _layers(value: Any) -> Iterator[Any]:
         value = value.fn
 
 
-def _configs(value: Any) -> list[Any]:
-    """Return the configurations of the autotuner among a kernel's decorators."""
-    return next((list(layer.configs) for layer in _layers(value) if getattr(layer, "configs", None)), [])
+def _tuner(value: Any) -> Any:
+    """Return the autotuner among a kernel's decorators, or None."""
+    return next((layer for layer in _layers(value) if getattr(layer, "configs", None)), None)
 
 
 def _heuristics(value: Any) -> list[Mapping[str, Any]]:
@@ -178,7 +187,8 @@ def _trials(
     values = {param.name: guesses.alternatives(param, known) or [None] for param in function.params}
     said = launch_sites.hints(tree, kernel.name, [], vars(module))
     options = {name: said[name].value for name in OPTIONS if name in said and type(said[name].value) is int}
-    return Trials(function, known.uses, values, kernel.configs, kernel.heuristics, deadline, lds_bytes, options)
+    configs, heuristics, prune = list(kernel.configs), kernel.heuristics, kernel.prune
+    return Trials(function, known.uses, values, configs, heuristics, prune, deadline, lds_bytes, options)
 
 
 def _functions(module: ModuleType) -> dict[int, list[Any]]:
@@ -202,6 +212,15 @@ def _told(setting: Setting, configs: list[Any]) -> str:
         chosen = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
         said.append(f"configuration {configs.index(setting.config) + 1} of {len(configs)}: {chosen}")
     return "; ".join(part for part in said if part)
+
+
+def _refused(trials: Trials, setting: Setting, configs: list[Any]) -> list[str]:
+    """Return which configurations were tried before and are too large."""
+    return [
+        f"configuration {configs.index(config) + 1} needs {needed} B of LDS, there are {trials.lds_bytes}"
+        for config, needed in trials.too_large
+        if config is not None and config is not setting.config
+    ]
 
 
 def _grouped(values: Mapping[str, Any]) -> str:

@@ -12,7 +12,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from kernel_scientist.gpu.isa.tally import Instruction, plain, tally
+from kernel_scientist.gpu.isa.symbols import plain
+from kernel_scientist.gpu.isa.tally import Instruction, tally
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records.base import parse_yaml
 from kernel_scientist.records.evaluation import CodeObject

@@ -7,9 +7,12 @@ HIP fp8 numbers (FNUZ on gfx942, OCP on gfx950).
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.machine import listing, static_checks
+from kernel_scientist.gpu.machine.listing import Listing, Statement
+from kernel_scientist.gpu.machine.places import Places
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records.evaluation import CodeObject
 
@@ -92,14 +95,23 @@ def omissions(objects: Sequence[CodeObject]) -> tuple[str, ...]:
     """
     said: list[str] = []
     for name in dict.fromkeys(code.digest for code in objects if code.arch in static_checks.ARCHITECTURES):
+        text = assembly.get(name) or ""
         try:
-            found = static_checks.omissions(listing.read(assembly.get(name) or ""))
+            listed = listing.read(text)
+            found, places = static_checks.omissions(listed), Places(text, listed)
         except ValueError:  # it is not stored, or not a whole file that can be read
             continue
-        said += [one.sentence for one in found[:MOST_OMISSIONS]]
+        said += [one.sentence + _called(one.statement, listed, places) for one in found[:MOST_OMISSIONS]]
         if (more := len(found) - MOST_OMISSIONS) > 0:
             said.append(f"{more} more {'wait is' if more == 1 else 'waits are'} missing in the same file")
     return tuple(said)
+
+
+def _called(statement: Statement, listed: Listing, places: Places) -> str:
+    """Return which lines call the function that a statement was inlined from; empty without any."""
+    chain = [(PurePath(file).name, line) for file, line in places.chain(listed.statements.index(statement))]
+    outer = [place for place in chain if place != (PurePath(statement.file).name, statement.source_line)]
+    return "".join(f", called in {file}:{line}" for file, line in outer)
 
 
 def _threads(code: CodeObject) -> list[str]:

@@ -5,7 +5,8 @@ Source of the mnemonics: CUDA Binary Utilities, instruction set of Hopper.
 
 import re
 
-from kernel_scientist.gpu.isa.tally import Instruction, plain, tally
+from kernel_scientist.gpu.isa.symbols import plain
+from kernel_scientist.gpu.isa.tally import Instruction, tally
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records.evaluation import CodeObject
 from kernel_scientist.records.kernel import digest

@@ -1,6 +1,5 @@
 """Counts a kernel's instructions: matrix instructions, memory accesses, waits, and the mix by loop depth."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,24 +34,6 @@ def tally(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> dic
         "barriers": sum(i.kind == "barrier" for i in instructions),
         "mix": tuple(dict(level) for level in mix),
     }
-
-
-_OWN = re.compile(r"_Z(?:N12_GLOBAL__N_1)?(\d{1,3})(?=[A-Za-z_])")
-
-
-def plain(mangled: Sequence[str]) -> dict[str, str]:
-    """Return each symbol's plain name (`_Z4gemmPKhPf` is `gemm`, Itanium C++ ABI), or the symbol if two are equal."""
-    short = {symbol: _own(symbol) for symbol in mangled}
-    count = Counter(short.values())
-    return {symbol: name if count[name] == 1 else symbol for symbol, name in short.items()}
-
-
-def _own(symbol: str) -> str:
-    found = _OWN.match(symbol)
-    if found is None:
-        return symbol
-    name = symbol[found.end() : found.end() + int(found[1])]
-    return name if len(name) == int(found[1]) else symbol
 
 
 if TYPE_CHECKING:

@@ -129,8 +129,16 @@ class Checks:
             self.shadow.settle(start, size, pattern)
 
     def _refusal(self, code: Code, record: Record) -> Finding:
-        statement = code.listing.statements[record.instruction]
-        return Finding(Fault.REFUSED, statement, record.lane, record.wave, (record.group, 0, 0), 0, record.lanes)
+        return Finding(
+            fault=Fault.REFUSED,
+            statement=code.listing.statements[record.instruction],
+            places=code.places.chain(record.instruction),
+            lane=record.lane,
+            wave=record.wave,
+            group=(record.group, 0, 0),
+            address=0,
+            times=record.lanes,
+        )
 
     def records(self) -> list[Record]:
         """Return what is wrong so far."""

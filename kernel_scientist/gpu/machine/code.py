@@ -6,7 +6,7 @@ Runs in workers: standard library and numpy only.
 import weakref
 from functools import cached_property
 
-from kernel_scientist.gpu.isa.tally import plain
+from kernel_scientist.gpu.isa.symbols import plain
 from kernel_scientist.gpu.machine import listing as listings
 from kernel_scientist.gpu.machine import program as programs
 from kernel_scientist.gpu.machine.library import Library

@@ -40,7 +40,7 @@ def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str]
         kind, note = KINDS[finding.fault]
         statement, total = finding.statement, grid[0] * grid[1] * grid[2]
         tensor, offset = _nearest(finding, names)
-        line, text = sources.of(statement)
+        line, text, called = sources.told(finding.places)
         key = (kind, line, tensor)
         result.setdefault(
             key,
@@ -54,8 +54,7 @@ def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str]
                 programs=1,
                 of_programs=total,
                 examples=(Example(finding.group, offset),),
-                note=f"{note}: lane {finding.lane} of wave {finding.wave}, {statement.mnemonic}"
-                + sources.callers(statement, line),
+                note=f"{note}: lane {finding.lane} of wave {finding.wave}, {statement.mnemonic}{called}",
             ),
         )
     return list(result.values())

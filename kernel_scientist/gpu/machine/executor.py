@@ -194,12 +194,12 @@ def require_known(code: Code, kernel: str, result: Result, sources: Sources) -> 
     buffers = (HOST_CALLS, 0) if code.calls_host else (HOST_CALLS,)
     for found in result.findings:
         if found.fault is Fault.READ_OUTSIDE and min(abs(found.address - n) for n in buffers) < CALLS_BYTES:
-            one = found.statement
-            line = f" (source line {sources.quoted(one.file, one.source_line)[0]})" if one.source_line else ""
-            raise NotSimulatedError(f"{kernel}: a call of the host{line}: printf, malloc and assert are not simulated")
+            line, _, called = sources.told(found.places)
+            where = f" (source line {line}{called})" if line else ""
+            raise NotSimulatedError(f"{kernel}: a call of the host{where}: printf, malloc and assert are not simulated")
         if found.fault is Fault.REFUSED:
             one = found.statement
-            line, _ = sources.quoted(one.file, one.source_line)
-            place = f"assembly line {one.line}" + (f", source line {line}" if one.source_line else "")
+            line, _, called = sources.told(found.places)
+            place = f"assembly line {one.line}" + (f", source line {line}{called}" if line else "")
             why = lacking.reason(program.base_name(one.mnemonic))
             raise NotSimulatedError(f"{kernel}: {one.mnemonic} {one.operands} ({place}): {why}")

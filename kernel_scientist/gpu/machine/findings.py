@@ -72,8 +72,8 @@ def defects(checks: Checks, sources: Sources) -> list[Defect]:
 
 def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None:
     statement = checked.launch.code.listing.statements[record.instruction]
-    line, text = _quoted(record.instruction, checked, sources)
-    if record.cause is Cause.BARRIERS and record.other and _quoted(record.other[0], checked, sources)[0] == line:
+    line, text, called = sources.told(checked.launch.code.places.chain(record.instruction))
+    if record.cause is Cause.BARRIERS and record.other and _line(record.other[0], checked, sources) == line:
         return None  # the compiler made two barriers of one
     tensor, element = _place(record, checked.tensors)
     columns, rows, layers = checked.launch.grid
@@ -94,12 +94,12 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
         programs=min(record.groups, columns * rows * layers),
         of_programs=columns * rows * layers,
         examples=(Example(group, element),),
-        note=f"{note}; first in lane {record.lane} of wave {record.wave}{sources.callers(statement, line)}",
+        note=f"{note}; first in lane {record.lane} of wave {record.wave}{called}",
     )
 
 
-def _quoted(instruction: int, checked: Checked, sources: Sources) -> tuple[int, str]:
-    return sources.quoted(*checked.launch.code.places.at(instruction))
+def _line(instruction: int, checked: Checked, sources: Sources) -> int:
+    return sources.quoted(*checked.launch.code.places.at(instruction))[0]
 
 
 def _place(record: Record, tensors: Mapping[int, Tensor]) -> tuple[str, int]:
@@ -125,7 +125,7 @@ def _note(record: Record, checked: Checked, sources: Sources) -> str:
     cause = record.cause
 
     def name(instruction: int) -> int:
-        return _quoted(instruction, checked, sources)[0]
+        return _line(instruction, checked, sources)
 
     if cause in UNSET or cause in (Cause.RACE_READ, Cause.RACE_WRITE):
         said = UNSET[cause] if cause in UNSET else _race(record, name)

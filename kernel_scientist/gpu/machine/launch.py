@@ -14,6 +14,7 @@ from kernel_scientist.gpu.machine.counts import Counts
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options, prepared
 from kernel_scientist.gpu.machine.listing import Statement
 from kernel_scientist.gpu.machine.memory import Memory
+from kernel_scientist.gpu.machine.places import Place
 from kernel_scientist.gpu.machine.program import Array
 
 FINDING = np.dtype(
@@ -46,6 +47,8 @@ class Finding:
 
     fault: Fault
     statement: Statement
+    places: tuple[Place, ...]
+    """Its lines in the source (`Places.chain`)."""
     lane: int
     wave: int
     group: tuple[int, int, int]
@@ -91,8 +94,14 @@ def run(launch: KernelLaunch, memory: Memory, options: Options = USUAL) -> Resul
 
 def _finding(code: Code, found: Any) -> Finding:
     x, y, z = (int(n) for n in found["group"])
-    statement = code.listing.statements[int(found["instruction"])]
-    lane, wave = int(found["lane"]), int(found["wave"])
+    instruction, lane, wave = (int(found[name]) for name in ("instruction", "lane", "wave"))
     return Finding(
-        Fault(int(found["fault"])), statement, lane, wave, (x, y, z), int(found["address"]), int(found["times"])
+        fault=Fault(int(found["fault"])),
+        statement=code.listing.statements[instruction],
+        places=code.places.chain(instruction),
+        lane=lane,
+        wave=wave,
+        group=(x, y, z),
+        address=int(found["address"]),
+        times=int(found["times"]),
     )

@@ -25,7 +25,6 @@ _SIZES = {
     ".quad": 8,
     ".8byte": 8,
 }
-_CALLER = re.compile(r"@\[ (\S+?):(\d+)(?=[: ])")
 _NUMBER = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+)$")
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
 _ESCAPES = {"n": 10, "t": 9, "r": 13, "b": 8, "f": 12, '"': 34, "\\": 92}
@@ -48,8 +47,6 @@ class Statement:
     file: str
     source_line: int
     """In the source, by `.loc`; 0 where there is none."""
-    callers: tuple[tuple[str, int], ...] = ()
-    """Files and lines of the calls by which it was inlined, the innermost first, by LLVM's comment at `.loc`."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +153,7 @@ class _Reader:
         self.shared: dict[str, int] = {}
         self.descriptors: dict[str, dict[str, int]] = {}
         self._files: dict[str, str] = {}
-        self._place: tuple[str, int, tuple[tuple[str, int], ...]] = ("", 0, ())
+        self._place: tuple[str, int] = ("", 0)
         self._described: dict[str, int] | None = None
         self._in_code, self._in_data, self._symbol = True, False, Data()
         self._align = 1
@@ -174,7 +171,7 @@ class _Reader:
         if "\t" in name:
             name, _, rest = code.partition("\t")
         if name.startswith("."):
-            self._directive(name, rest, line)
+            self._directive(name, rest)
         elif self._in_code:
             self.statements.append(Statement(name, rest, number, *self._place))
 
@@ -184,7 +181,7 @@ class _Reader:
         elif self._in_data:
             self._symbol = self.data[name] = Data(align=max(16, self._align))
 
-    def _directive(self, name: str, rest: str, whole: str) -> None:
+    def _directive(self, name: str, rest: str) -> None:
         if self._described is not None or name == ".amdhsa_kernel":
             self._describe(name, rest)
         elif name in (".text", ".section", ".data", ".bss", ".rodata"):
@@ -196,8 +193,7 @@ class _Reader:
                 self._files[rest.split()[0]] = parts[-1]
         elif name == ".loc":
             file, line = rest.split()[:2]
-            callers = tuple((where[1], int(where[2])) for where in _CALLER.finditer(whole))
-            self._place = (self._files.get(file, ""), int(line), callers)
+            self._place = (self._files.get(file, ""), int(line))
         elif name in (".amdgpu_lds", ".comm", ".lcomm"):
             symbol, size, *_ = (part.strip() for part in rest.split(","))
             if name == ".amdgpu_lds":

@@ -1,12 +1,15 @@
-"""Which line of the user's own source an instruction belongs to, also where a header's function was inlined there.
+"""Which line of the user's own source an instruction belongs to, and which lines call the function that it is in.
 
 From the tables for debuggers in the compilers' assembly (DWARF, with LLVM's comments). Runs in workers: standard
 library only.
 """
 
+import itertools
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 
 from kernel_scientist.gpu.machine.listing import Listing
@@ -18,6 +21,10 @@ _ENTRY = re.compile(r"^\s*\.byte\s+\d+\s*; Abbrev \[\d+\] \S+ (DW_TAG_\w+)")
 _FIELD = re.compile(r"^\s*\.(?:byte|short|long|quad)\s+(\S+)\s*; (DW_AT_\w+)")
 _RANGES = re.compile(r"^\.Ldebug_ranges(\d+):")
 _PAIR = re.compile(r"^\s*\.(?:uleb128|quad)\s+(\.L\w+)-\.L\w+")
+SMALL = 3
+"""Lines of an inlined function up to which it is small."""
+Place = tuple[str, int]
+"""A file and a line."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,11 @@ class Call:
         """Return how many instructions come from it."""
         return sum(end - start for start, end in self.spans)
 
+    @property
+    def instructions(self) -> Iterator[int]:
+        """Return their numbers."""
+        return itertools.chain.from_iterable(range(*span) for span in self.spans)
+
 
 class Places:
     """Lines of the own source by instruction."""
@@ -47,22 +59,53 @@ class Places:
         self._paths = {path.name: str(path) for _, path in reversed(found)}
         self._statements = listing.statements
         calls = [call for call in _calls(text, listing, files) if call.file in self.own]
-        self._calls = sorted(calls, key=lambda call: call.size)
+        self._calls = sorted(calls, key=lambda call: call.size, reverse=True)[::-1]  # of two of a size the inner first
         own = (n for n, s in enumerate(listing.statements) if s.source_line and self._is_own(s.file))
         self._certain = list(own)
 
-    def at(self, instruction: int) -> tuple[str, int]:
+    def at(self, instruction: int) -> Place:
         """Return file and line of an instruction, or of the nearest one before it; line 0 if nothing is known."""
-        statement = self._statements[instruction]
-        if statement.source_line and not self._is_own(statement.file):
-            for call in self._calls:
-                if any(start <= instruction < end for start, end in call.spans):
-                    return self._paths[call.file], call.line
-        if not self._certain:
-            return "", 0
+        return next(iter(self.chain(instruction)), ("", 0))
+
+    def chain(self, instruction: int) -> tuple[Place, ...]:
+        """Return file and line of an instruction as `at` does, then of the calls by which that was inlined, from within
+        outwards; empty if nothing is known."""
+        return tuple(place for place, _ in self._frames(instruction))
+
+    def condensed(self, instruction: int) -> tuple[Place, ...]:
+        """Return the same chain, without the lines of small functions: to a reader they are a part of the line that
+        calls them."""
+        frames = self._frames(instruction)
+        small = itertools.takewhile(lambda frame: 0 < frame[1] <= SMALL, frames)
+        return tuple(place for place, _ in frames[len(list(small)) :])
+
+    def _frames(self, instruction: int) -> list[tuple[Place, int]]:
+        """Return places, and of how many own lines the inlined function is in which each lies; 0 in the kernel."""
+        statement, calls = self._statements[instruction], self._around[instruction]
+        places: list[Place] = [(self._paths[call.file], call.line) for call in calls]
+        sizes = [self._lines[call] for call in calls]
+        if statement.source_line and self._is_own(statement.file):
+            places.insert(0, (self._paths[PurePath(statement.file).name], statement.source_line))
+            return list(zip(places, [*sizes, 0], strict=True))
+        if statement.source_line and places:
+            return list(zip(places, [*sizes[1:], 0], strict=True))
         place = bisect_right(self._certain, instruction)
-        known = self._statements[self._certain[max(0, place - 1)]]
-        return self._paths[PurePath(known.file).name], known.source_line
+        return self._frames(self._certain[max(0, place - 1)]) if self._certain else []
+
+    @cached_property
+    def _around(self) -> list[list[Call]]:
+        """The inlined calls that each instruction comes from, the innermost first."""
+        found: list[list[Call]] = [[] for _ in self._statements]
+        for call in self._calls:
+            for instruction in call.instructions:
+                found[instruction].append(call)
+        return found
+
+    @cached_property
+    def _lines(self) -> dict[Call, int]:
+        """Of how many lines of the own source the instructions of each call are; at least one."""
+        lines = [(s.file, s.source_line) if s.source_line and self._is_own(s.file) else None for s in self._statements]
+        return {call: max(1, len({lines[n] for n in call.instructions} - {None})) for call in self._calls}
 
     def _is_own(self, file: str) -> bool:
         return PurePath(file).name in self.own

@@ -44,6 +44,7 @@ class Counted:
         """Return it as data; instructions that were not executed are left out. `sources`: of the submission."""
         launch, accessed, counts = self.launch, self.counts.accessed, self.counts
         there = accessed["executed"].nonzero()[0]
+        places = [launch.code.places.condensed(int(n)) for n in there]
         names = ("waves", "steps", "rounds", "reloads", "overlapped", "shared", "alone")
         return {
             "kernel": launch.name,
@@ -52,7 +53,8 @@ class Counted:
             "block": launch.block,
             "dynamic_lds": launch.dynamic_lds,
             "instructions": [int(n) for n in there],
-            "source_lines": [sources.quoted(*launch.code.places.at(int(n)))[0] for n in there],
+            "source_lines": [sources.told(chain)[0] for chain in places],
+            "callers": [sources.told(chain[1:])[0] for chain in places],
             **{name: [int(n) for n in accessed[name][there]] for name in ACCESSED.names or ()},
             "work": counts.work,
             "storages": {str(start): size for start, size in counts.touched},

@@ -4,14 +4,16 @@ Runs in workers: standard library and yaml only.
 """
 
 import linecache
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from kernel_scientist.gpu.machine.listing import Statement
+from kernel_scientist.gpu.machine.places import Place
 
 SUBMISSION = "kernel.py"
 """What a submission's file is called where it is executed."""
-MOST_CALLERS = 3
+MOST_CALLERS, WIDEST = 3, 60
+"""Most callers that are named, and most characters of their lines."""
 
 
 @dataclass
@@ -35,24 +37,8 @@ class Sources:
         lines, before = known
         return before + line, lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
-    def of(self, statement: Statement) -> tuple[int, str]:
-        """Return number and text of the submission's line that an instruction belongs to, as `quoted` does.
-
-        Of a library's function that was inlined it is the line that calls it.
-        """
-        places = [(statement.file, statement.source_line), *statement.callers]
-        return self.quoted(*next((place for place in places if self._knows(place[0])), places[0]))
-
-    def callers(self, statement: Statement, line: int) -> str:
-        """Return the lines that call the function which a line of the submission is in, as the end of a sentence.
-
-        Empty unless the instruction was inlined there.
-        """
-        own = [self.quoted(*place) for place in statement.callers if self._knows(place[0])]
-        numbers = [number for number, _ in own]
-        outer = own[numbers.index(line) + 1 :] if line in numbers else own
-        return "".join(f", called in line {number} ({text})" for number, text in outer[:MOST_CALLERS])
-
-    def _knows(self, file: str) -> bool:
-        name = PurePath(file).name
-        return name in self._texts if self._texts else name == SUBMISSION
+    def told(self, chain: Sequence[Place]) -> tuple[int, str, str]:
+        """Return number and text of the submission's line that a chain (`Places.chain`) begins with, and the end of a
+        sentence that says which lines call the function that was inlined there; that is empty without any."""
+        (line, text), *outer = [self.quoted(*place) for place in chain] or [(0, "")]
+        return line, text, "".join(f", called in line {number} ({of[:WIDEST]})" for number, of in outer[:MOST_CALLERS])

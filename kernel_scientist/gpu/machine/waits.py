@@ -45,6 +45,19 @@ def omissions(listing: Listing, effects: Sequence[Effect]) -> list[Omission]:
     return [said[key] for key in sorted(said)]
 
 
+def awaited(listing: Listing) -> dict[int, frozenset[int]]:
+    """Return the loads that each wait for `vmcnt` may wait for: instructions by that of the wait."""
+    effects = [effect.of(one.mnemonic, one.operands) for one in listing.statements]
+    found = flow.blocks(listing)
+    before = flow.solve(found, flow.entries(listing), _EMPTY, lambda block, state: _Way(effects, state).through(block))
+    loads = dict[int, frozenset[int]]()
+    for first, state in before.items():
+        way = _Awaited(effects, state)
+        way.through(found[first])
+        loads |= way.loads
+    return loads
+
+
 def counts(text: str) -> tuple[int, int]:
     """Return how many accesses of either counter a `s_waitcnt` leaves outstanding."""
     if re.fullmatch(r"\w+", text):
@@ -122,6 +135,22 @@ class _Way:
         if count == 0:
             for part in others:
                 self._parts[part].forget(0)
+
+
+class _Awaited(_Way):
+    """One way through a block, on which is noted what waits are for."""
+
+    def __init__(self, effects: Sequence[Effect], state: State) -> None:
+        super().__init__(effects, state)
+        self.loads: dict[int, frozenset[int]] = {}
+
+    def _control(self, number: int, one: Effect) -> None:
+        if one.name == "s_waitcnt" and (count := counts(next(iter(one.modifiers)))[0]) < MOST_VM:
+            parts = (_VM, _FLAT_VM) if count == 0 else (_VM,)
+            self.loads[number] = frozenset(
+                cause for part in parts for _, age, cause in self._parts[part] if part == _FLAT_VM or age >= count
+            )
+        super()._control(number, one)
 
 
 class _Reported(_Way):

@@ -50,7 +50,10 @@ class LaunchCounts(BaseModel):
     conflicts: Column
     waits: Column
     source_lines: Column
-    """Lines of the submission's file that they belong to; 0 where that is not known."""
+    """Lines of the submission's file that they belong to; 0 where that is not known. Those of small functions that were
+    inlined are the lines that call them (`machine.places`)."""
+    callers: Column
+    """Lines that call the functions which those lines are in, if they were inlined; 0 in the kernel itself."""
     work: Annotated[tuple[Count, ...], Field(min_length=1, max_length=MOST_WORKGROUPS)]
     storages: Annotated[dict[str, Amount], Field(max_length=MOST_STORAGES)]
     waves: Annotated[int, Field(ge=1, le=1 << 53)]
@@ -63,8 +66,9 @@ class LaunchCounts(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        columns = (self.executed, self.asked, self.lines, self.requests, self.conflicts, self.waits, self.source_lines)
-        if any(len(column) != len(self.instructions) for column in columns):
+        columns = (self.executed, self.asked, self.lines, self.requests, self.conflicts, self.waits)
+        places = (self.source_lines, self.callers)
+        if any(len(column) != len(self.instructions) for column in (*columns, *places)):
             raise ValueError("columns of different lengths")
         return self
 

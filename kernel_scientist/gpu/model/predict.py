@@ -10,7 +10,7 @@ say by what they were calibrated (`model.constants`). The result is a prediction
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from kernel_scientist.gpu.model import advice
 from kernel_scientist.gpu.model.constants import Constants
@@ -67,6 +67,11 @@ class Costs:
     vector: float
     latency: float
     """One program of each round by itself: its instructions one after the other, and its waits."""
+
+    @property
+    def largest(self) -> str:
+        """The name of the resource that takes longest."""
+        return max(asdict(self).items(), key=lambda item: item[1])[0]
 
     def total(self, units: float, norm: float) -> float:
         """Return the smooth maximum of the units' time and of the memory levels shared by all units."""

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kernel_scientist.compile.flags import forbidden_for_device, split
+from kernel_scientist.gpu.toolchains import older_headers
 from kernel_scientist.gpu.toolchains.compiled import Compiled, kept, run
 from kernel_scientist.sandbox import confine
 
@@ -52,7 +53,7 @@ REPLACED = re.compile(
 """Flags of a submission that are dropped: they are not needed, or set here."""
 OF_ROCM = (
     *("hip/", "rocwmma/", "hipcub/", "rocprim/", "rocthrust/", "thrust/", "cub/", "ck/", "ck_tile/", "rocblas/"),
-    *("hipblas", "rocrand/", "hiprand/", "miopen/", "rccl/", "torch/", "ATen/", "c10/", "pybind11/"),
+    *("hipblas", "rocrand/", "hiprand/", "miopen/", "rccl/", "torch/", "ATen/", "c10/", "pybind11/", "omp.h"),
 )
 """Prefixes of headers that come with ROCm or torch's ROCm build."""
 TEXT_BYTES = 32 << 20
@@ -142,9 +143,11 @@ def _missing(log: str, arch: str, tools: Toolchain) -> str:
     """Return what this machine lacks according to the compiler's messages; empty if nothing."""
     if re.search(r"invalid target ID|unsupported HIP gpu architecture", log):
         return f"{tools.version} does not know {arch} (gfx950 needs LLVM 20 or ROCm 7)"
-    header = re.search(r"fatal error: '([^']+)' file not found", log)
-    if header is not None and header[1].startswith(OF_ROCM):
-        return f"the header <{header[1]}> is not installed here; ROCm or torch's ROCm build would bring it along"
+    header = re.search(r"(\S+):(\d+):\d+: fatal error: '([^']+)' file not found", log)
+    if header is not None and header[3].startswith(OF_ROCM):
+        file, line, name = header.groups()
+        words = f"the header <{name}> is not installed here ({file}, line {line})"
+        return f"{words}; ROCm or torch's ROCm build would bring it along"
     return ""
 
 
@@ -182,16 +185,21 @@ def find() -> Toolchain | str:
 def fingerprint() -> str:
     """Return a digest of our headers and of this module."""
     texts = [path.read_bytes() for path in (*sorted(INCLUDE.rglob("*.h")), Path(__file__))]
+    texts += [text.encode() for text in older_headers.mended().values()]
     return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
 
 def forwarders(folder: Path) -> None:
-    """Write headers that include ours into the folders that `Toolchain.includes` names."""
+    """Write headers that include ours, and mended ones, into the folders that `Toolchain.includes` names."""
     for place, names, ours in (("on_rocm", ON_ROCM, "torch_on_rocm.h"), ("lite", LITE, "torch_lite.h")):
         for name in names:
             path = folder / place / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f"#pragma once\n#include <{ours}>\n")
+    for name, text in older_headers.mended().items():
+        path = folder / "on_rocm" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 def _libraries() -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from kernel_scientist.population.entry import order, over_base
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.records import source_line
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.factors import factor, percent
 from kernel_scientist.records.kernel import REFERENCE, Verdict
@@ -46,6 +47,8 @@ class Card:
     reason: str
     """Why it failed; empty for a correct kernel."""
     cases: Table | None
+    lines: Sequence[str]
+    """Where its predicted time goes by source line: what it is about, then a table; empty if nothing is known."""
     code: Sequence[tuple[str, str]]
     """Lines of the diff against the base, or of a seed's source, each with its CSS class."""
     left_out: int
@@ -108,6 +111,7 @@ def _card(population: Population, trial: Trial) -> Card:
         edits=experiment.rubric if experiment else (),
         reason=("" if evaluation.verdict is Verdict.OK else evaluation.reason)[:MOST_TEXT],
         cases=_cases(trial),
+        lines=_lines(trial),
         code=code,
         left_out=left_out,
     )
@@ -157,6 +161,15 @@ def _cases(trial: Trial) -> Table | None:
         for pair in [pairs.get(timing.case)]
     ]
     return Table(CASES, rows) if rows else None
+
+
+def _lines(trial: Trial) -> list[str]:
+    """Return the lines of the case that is furthest from its floor, of those whose lines are known."""
+    known = [p for p in trial.evaluation.predictions if p.lines]
+    if not known:
+        return []
+    worst = min(known, key=lambda p: p.floor_us / p.time_us)
+    return [f"{worst.case}: {source_line.meaning(worst.lines)}", *source_line.table(worst.lines)]
 
 
 def _code(population: Population, trial: Trial) -> tuple[list[tuple[str, str]], int]:

@@ -13,6 +13,7 @@ from kernel_scientist.gpu.model.predict import SIMDS
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.profile import metrics
+from kernel_scientist.records import source_line
 from kernel_scientist.records.evaluation import CodeObject, Prediction, Trial
 from kernel_scientist.records.gpu import Counters, Figures
 from kernel_scientist.scientist.roles import Assignment
@@ -67,8 +68,8 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
     """Return the predicted limits: one row per group of cases that the same resource limits, the largest group first.
 
     `parts`: per resource the time that it alone would take, as a range of percent of the predicted time. `advice`: the
-    performance model's sentences on the group's slowest case, without those of earlier rows. `lines`: a case, and where
-    a program of its longest launch spends its time by source line; None where no case was executed for that.
+    performance model's sentences on the group's slowest case, without those of earlier rows. `lines`: what a
+    table by source line is about, and its rows; None where no case was executed for that.
     """
     groups: dict[str, list[Prediction]] = {}
     for prediction in trial.evaluation.predictions:
@@ -80,9 +81,17 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
         told.update(advice)
         cases = [p.case for p in group]
         row = {"limit": limit, "count": len(group), "cases": cases[:MOST_NAMES], "parts": _shares(group)}
-        lines = next(((p.case, p.lines) for p in group if p.lines), None)
-        rows.append({**row, "example": slowest.case, "advice": advice, "lines": lines})
+        lined = next((p for p in (slowest, *group) if p.lines), None)
+        rows.append({**row, "example": slowest.case, "advice": advice, "lines": _lines(lined)})
     return rows
+
+
+def _lines(prediction: Prediction | None) -> tuple[str, list[str]] | None:
+    """Return what a prediction's table by source line is about, and its rows; None without lines."""
+    if prediction is None:
+        return None
+    lines = prediction.lines
+    return f"{prediction.case}: {source_line.meaning(lines)}; {source_line.CAUSES}", source_line.table(lines)
 
 
 def _shares(group: Sequence[Prediction]) -> str:

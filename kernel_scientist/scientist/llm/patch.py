@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from kernel_scientist.compile.source import KernelSource, SourceError
-from kernel_scientist.scientist.llm import whole_file
+from kernel_scientist.scientist.llm import completeness, whole_file
 from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply, ReplyError
 
 BEGIN_PATCH, END_PATCH = "*** Begin Patch", "*** End Patch"
@@ -41,13 +41,15 @@ def kernel_from(reply: ParsedReply, base: str) -> str:
         source = next((text for text in reversed(files) if text.strip() != base.strip()), base)
         if source == base:
             raise ReplyError("the file is the base, without a change")
-        whole_file.require_complete(source, base)
+        completeness.require_complete(source, base, [b.text for b in reply.blocks])
     elif sites or edits or diffs:
         source = _changed(base, sites, edits, diffs)
         if source == base:
             raise PatchError("the change does not alter the base")
     else:
-        blocks = f"{len(reply.blocks)} fenced blocks, none with custom_kernel" if reply.blocks else "no fenced block"
+        blocks = (
+            f"{len(reply.blocks)} fenced blocks, none a file with custom_kernel" if reply.blocks else "no fenced block"
+        )
         raise ReplyError(f"the reply contains no kernel: {blocks}")
     if len(source) > MAX_SOURCE:
         raise ReplyError(f"the kernel has {len(source)} characters; at most {MAX_SOURCE} are allowed")
@@ -145,6 +147,9 @@ def _lines(text: str) -> list[str]:
 
 def _patched(base: str, text: str) -> str:
     """Apply a unified diff's hunks by content."""
+    if new := _new_file(text):
+        completeness.require_complete(new, base)
+        return new
     hunks: list[tuple[list[str], list[str]]] = []
     for line in _lines(text):
         if line.startswith("@@"):
@@ -163,6 +168,14 @@ def _patched(base: str, text: str) -> str:
     for number, (before, after) in enumerate(hunks, start=1):
         base = _swap(base, before, after, f"hunk {number}")
     return base
+
+
+def _new_file(text: str) -> str:
+    """Return the file that a diff adds as a whole; empty if it changes the base."""
+    mark = re.search(r"^(?:--- /dev/null|\*\*\* Add File:.*)$", text, re.M)
+    lines = [line[1:] for line in _lines(text[mark.end() :]) if re.match(r"\+(?!\+\+ )", line)] if mark else []
+    file = "\n".join(lines) + "\n"
+    return file if whole_file.ENTRY.search(file) else ""
 
 
 def _swap(base: str, before: list[str], after: list[str], part: str) -> str:

@@ -4,11 +4,12 @@ import re
 
 MOST_TAGS = 100
 """Tags that are looked at, of each name."""
-_NAMES = ("think", "thinking", "thought", "reasoning")
+_NAMES = ("think", "thinking", "thought", "reasoning", "seed:think")
 _PAIRS = (
     *((rf"<{name}(?:\s[^<>]{{0,80}})?>", rf"</{name}\s?>") for name in _NAMES),
     (r"\[THINK\]", r"\[/THINK\]"),
     ("◁think▷", "◁/think▷"),
+    (r"<\|channel\|>analysis<\|message\|>", r"<\|(?:end|return)\|>"),
 )
 TAGS = [(re.compile(start, re.I), re.compile(end, re.I)) for start, end in _PAIRS]
 FINAL, LAST = "<|channel|>final<|message|>", re.compile(r"<\|(?:return|end)\|>\s*$")

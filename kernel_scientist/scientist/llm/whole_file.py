@@ -1,30 +1,28 @@
-"""A reply's complete kernel files: in blocks of code, as a text of JSON, in tags, or without any mark; none elided."""
+"""A reply's complete kernel files: in blocks of code, as a text of JSON, in tags, or without any mark."""
 
-import ast
 import json
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kernel_scientist.compile.source import KernelSource, SourceError, defined_names
-from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply, ReplyError
+from kernel_scientist.compile.source import KernelSource, SourceError
+from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply
 from kernel_scientist.scientist.llm.structured import embedded
 
 CODE = ("python", "py", "python3", "triton", "")
 OTHER = ("json", "yaml", "yml", "diff", "patch", "bash", "sh", "shell", "console", "markdown", "md")
 """Languages of blocks that hold no file, even if one stands in them."""
-MAX_COMMENT, MAX_TAGS, MAX_CELLS, MAX_WITHIN = 300, 50, 500, 3
+MAX_TAGS, MAX_CELLS, MAX_WITHIN, LEAST_NUMBERED = 50, 500, 3, 3
 ENTRY = re.compile(
     r"^[ \t]*(?:(?:async[ ]+)?def|class)[ ]+(?:custom_kernel|ModelNew)\b|^(?:custom_kernel|ModelNew)\s*[:=]", re.M
 )
 _FIRST = re.compile(r"^(?:import |from [\w.]+ import |[rR]?\"\"\"|@\w|def |class |#!|[A-Z_]+ ?= ?)", re.M)
 _LAST = re.compile(r"^\W{0,4}(?:REPORT|CRITIQUE)\W", re.M)
 _TAG = re.compile(r"<([A-Za-z_][\w.:-]{0,40})(?:[= ][^<>\n]{0,200})?>")
-_COMMENT = re.compile(r"(?:#|//)(.*)")
-_PARTS = re.compile(r"\.\.\.|…|\b(?:rest|remainder|remaining|everything else|other (?:code|functions?|parts?))\b", re.I)
-_SAME = re.compile(r"unchanged|as (?:before|above|is)\b|same\b|\bstays?\b|omitted|existing|identical|\bhere\b", re.I)
-"""In one comment the two say that it stands for code."""
+_HERE_DOCUMENT = re.compile(r"<<-?[ ]*(['\"]?)(\w{1,40})\1[^\n]*\n(.*?)^[ \t]*\2[ \t]*$", re.M | re.S)
+_NUMBERED = re.compile(r"[ \t]*(\d{1,5})(?:[ ]?[|:│][ ]?|\t|$)")
+_NO_BREAK = re.compile(r"^[ \t\u00a0]*\u00a0[ \t\u00a0]*", re.M)
 
 
 def in_blocks(blocks: Sequence[FencedBlock]) -> list[str]:
@@ -35,40 +33,37 @@ def in_blocks(blocks: Sequence[FencedBlock]) -> list[str]:
 
 
 def elsewhere(reply: ParsedReply) -> list[str]:
-    """Return the files that stand in no block: as a text of JSON, in tags, or as the reply itself."""
-    for found in (_in_json(reply), _in_tags(reply.text), _bare(reply)):
+    """Return the files in no block of code: texts of JSON or of a shell, in tags, or the reply itself."""
+    shell = [found[3] for found in _HERE_DOCUMENT.finditer(reply.text)]
+    for found in (_in_json(reply), shell, _in_tags(reply.text), _bare(reply)):
         if files := [text for text in found if ENTRY.search(text)]:
             return files
     return []
 
 
-def require_complete(source: str, base: str) -> None:
-    """Raise ReplyError for a file of which parts are left out: a function without a body, "the rest is unchanged"."""
-    try:
-        tree = KernelSource(source).tree()
-    except SourceError:
-        return  # what is wrong is said where it is compiled
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.decorator_list:
-            body = [one for one in node.body if not _is_docstring(one)]
-            if body and all(isinstance(one, ast.Expr) and _is_dots(one.value) for one in body):
-                raise ReplyError(f"the file is not complete: the body of {node.name} is `...`")
-    comment = next(
-        (line.strip() for line in source.split("\n") if len(line) < MAX_COMMENT and _stands_for_code(line)), ""
-    )
-    if comment and (gone := sorted(_defined(base) - defined_names(tree))):
-        raise ReplyError(f"the file is not complete: {comment[:80]!r} stands for {', '.join(gone[:5])}")
-
-
 def _file(text: str) -> str:
-    """Return a block's text as a file: not indented as a whole, its line ends not written as `\\n`."""
+    """Return a block's text as a file: not indented as a whole, its line ends not written as `\\n`, without what a page
+    or a notebook adds: numbers of lines, spaces that do not break, a command for the cell."""
     line = text.strip()
     if "\n" not in line and "\\n" in line:
         try:
             text = json.loads(line if line.startswith('"') else f'"{line}"', strict=False)
         except ValueError:
             text = line.replace("\\n", "\n")
+    text = _NO_BREAK.sub(lambda indent: indent[0].replace("\u00a0", " "), _without_numbers(text))
+    if text.startswith("%%"):
+        text = text.partition("\n")[2]
     return textwrap.dedent(text) if text.lstrip("\n").startswith((" ", "\t")) else text
+
+
+def _without_numbers(text: str) -> str:
+    """Return a text without the numbers of its lines, if every line has its own."""
+    lines = text.removesuffix("\n").split("\n")
+    marks = [mark for line in lines if (mark := _NUMBERED.match(line))]
+    first = int(marks[0][1]) if marks else 0
+    if len(lines) < LEAST_NUMBERED or [int(mark[1]) for mark in marks] != list(range(first, first + len(lines))):
+        return text
+    return "".join(f"{line[mark.end() :]}\n" for line, mark in zip(lines, marks, strict=True))
 
 
 def _in_json(reply: ParsedReply) -> list[str]:
@@ -126,23 +121,3 @@ def _bare(reply: ParsedReply) -> list[str]:
     except SourceError:
         return []
     return [text]
-
-
-def _stands_for_code(line: str) -> bool:
-    comment = _COMMENT.search(line[:MAX_COMMENT])
-    return comment is not None and bool(_PARTS.search(comment[1]) and _SAME.search(comment[1]))
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _is_dots(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is Ellipsis
-
-
-def _defined(source: str) -> set[str]:
-    try:
-        return defined_names(KernelSource(source).tree())
-    except SourceError:
-        return set()

@@ -1,6 +1,7 @@
 """Files as they lie in packages, without a custom_kernel: the real compiler, in its confined process."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,14 @@ def test_what_the_file_s_heuristics_and_configurations_give_is_told() -> None:
     assert "heuristics" not in told["hooked"] and "configuration 1 of 2: BLOCK 256" in told["hooked"]
     (finding,) = [line for line in found["findings"] if line.startswith("hooked")]
     assert finding.startswith("hooked (BLOCK 256, num_warps 4): "), finding
+
+
+def test_an_autotuned_kernel_by_itself_has_a_configuration_that_would_run() -> None:
+    found = compiled("autotuned_alone.py")
+    told = {line.split()[2]: line.partition("by itself: ")[2] for line in found["missed"]}
+    assert told["pruned"].endswith("configuration 2 of 2: BLOCK 256, num_warps 2, num_ctas 1, num_stages 3"), told
+    assert "configuration 2 of 2: M 32, K 32" in told["large"], told
+    assert re.search(r"; configuration 1 needs \d+ B of LDS, there are 65536$", told["large"]), told
 
 
 def test_gluon_is_named_as_what_it_is() -> None:

@@ -57,10 +57,44 @@ def test_a_profile_names_the_lines_that_take_time(evaluator: PredictedEvaluator,
     found = evaluator.check(kernel, evaluator.compile(kernel))
     (prediction,) = found.predictions
     assert any(line in one.text for one in prediction.lines), prediction.lines
+    assert {one.limit for one in prediction.lines} < set(prediction.breakdown_us), (
+        "not that of the case, which launches"
+    )
     for one in prediction.lines:
         assert one.text == source.splitlines()[one.line - 1].strip()
         assert sum(one.causes.values()) <= one.share + 0.001
     assert 0.9 < sum(one.share for one in prediction.lines) <= 1.001
+
+
+HELPERS = """
+__device__ float widened(unsigned short x) { return __uint_as_float((unsigned int)x << 16); }
+
+"""
+
+
+def through_a_helper(index: str) -> str:
+    """Return the seed, whose load goes through a helper."""
+    line = f"if (i < size) out[i] = __float_as_uint(widened(x[{index}])) >> 16;"
+    source = SEED.replace("if (i < size) out[i] = x[i];", line)
+    return source.replace("__global__", f"{HELPERS}__global__", 1)
+
+
+def test_what_a_small_function_takes_is_told_of_the_line_that_calls_it(evaluator: PredictedEvaluator) -> None:
+    source = through_a_helper("i")
+    kernel = Kernel(name="k", language="hip", source=source)
+    (prediction,) = evaluator.check(kernel, evaluator.compile(kernel)).predictions
+    (own,) = (one for one in prediction.lines if "widened(x[i])" in one.text)
+    assert own.causes["wait"] > 0.2 and not own.callers
+    assert not any("__device__" in one.text for one in prediction.lines), prediction.lines
+
+
+def test_a_defect_in_an_inlined_function_names_the_line_that_calls_it(evaluator: PredictedEvaluator) -> None:
+    source = through_a_helper("i + 64")
+    kernel = Kernel(name="k", language="hip", source=source)
+    found = evaluator.check(kernel, evaluator.compile(kernel))
+    assert found.verdict is Verdict.INCORRECT and "out-of-bounds read" in found.reason, found.reason
+    line = next(n for n, text in enumerate(source.splitlines(), 1) if "widened(x[i + 64])" in text)
+    assert f"line {line} (" in found.reason, found.reason
 
 
 def predicted_us(found: Evaluation) -> float:

@@ -12,7 +12,6 @@ from torch.utils import cpp_extension
 from kernel_scientist.gpu.capture import recorded_builds
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
-from kernel_scientist.gpu.isa.tally import plain
 from kernel_scientist.gpu.toolchains import cuda, hip, messages
 from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.gpu.toolchains.sources import hipified, joined
@@ -355,12 +354,6 @@ def test_a_name_cannot_end_its_line() -> None:
 @needs_hip
 def test_a_source_without_kernels_has_none() -> None:
     assert read("#include <hip/hip_runtime.h>\nint host() { return 1; }") == []
-
-
-def test_names_are_plain_where_they_stay_apart() -> None:
-    assert plain(["_Z4gemmPKhPf", "k"]) == {"_Z4gemmPKhPf": "gemm", "k": "k"}
-    assert plain(["_Z1kIfEvPT_", "_Z1kIdEvPT_"]) == {"_Z1kIfEvPT_": "_Z1kIfEvPT_", "_Z1kIdEvPT_": "_Z1kIdEvPT_"}
-    assert plain(["_Z99x", "_ZN1a1bEv"]) == {"_Z99x": "_Z99x", "_ZN1a1bEv": "_ZN1a1bEv"}
 
 
 @needs_cuda

@@ -52,11 +52,15 @@ class Trials:
     alternatives: Mapping[str, list[Any]]
     configs: list[Any]
     heuristics: list[Mapping[str, Any]]
+    prune: Any
+    """What the file gives its autotuner to leave configurations out, or None."""
     deadline: float
     """On the clock of `time.monotonic()`."""
     lds_bytes: int
     options: Mapping[str, Any]
     """What the file's own launches say of options such as `num_warps`."""
+    too_large: list[tuple[Any, int]] = field(default_factory=list[tuple[Any, int]])
+    """Configurations that need more LDS than there is, and how many bytes."""
     _tried: set[str] = field(default_factory=set[str])
     _until: float = 0.0
 
@@ -67,6 +71,7 @@ class Trials:
         """
         self._until = time.process_time() + SEARCH_S
         first = {name: values[0] for name, values in self.alternatives.items()}
+        self.configs = self._suitable(first)
         setting = Setting(first, self.configs[0] if self.configs else None)
         if small:
             self.configs.sort(key=lambda config: prod(v for v in config.kwargs.values() if type(v) is int and v > 1))
@@ -80,6 +85,18 @@ class Trials:
                 raise error
             setting, compiled, error = found
         return self._fitting(compiled, setting)
+
+    def _suitable(self, arguments: Mapping[str, Any]) -> list[Any]:
+        """Return the configurations that the file itself takes for these arguments; all of them if it cannot say."""
+        if self.prune is None:
+            return self.configs
+        try:
+            kept = self.prune(self.configs, {name: realised(value) for name, value in arguments.items()})
+            return [config for config in self.configs if config in kept] or self.configs
+        except TimeLimitError:
+            raise
+        except Exception:
+            return self.configs
 
     def _better(self, setting: Setting, error: Exception) -> tuple[Setting, Any, Exception | None] | None:
         """Return a setting with which the compiler gets further, and its result."""
@@ -171,6 +188,7 @@ class Trials:
         """Return a kernel whose LDS fits, by other configurations or smaller tiles; else the given one."""
         if compiled.metadata.shared <= self.lds_bytes:
             return compiled, setting
+        self.too_large.append((setting.config, compiled.metadata.shared))
         others = [Setting(setting.arguments, config) for config in self.configs if config is not setting.config][:4]
         tiles = self._tiles(setting)
         for factor in (2, 4):
@@ -182,6 +200,8 @@ class Trials:
             found, _ = self._try(other)
             if found is not None and found.metadata.shared <= self.lds_bytes:
                 return found, other
+            if found is not None:
+                self.too_large.append((other.config, found.metadata.shared))
         return compiled, setting
 
     def _tiles(self, setting: Setting) -> list[str]:

@@ -12,33 +12,38 @@ from typing import Any, cast
 
 from kernel_scientist.compile import extension
 from kernel_scientist.compile.request import CompileError, ExtensionRequest
+from kernel_scientist.gpu.machine.host import submitted
 from kernel_scientist.gpu.machine.host.session import HostError, Session
+from kernel_scientist.gpu.machine.host.submitted import Text
 from kernel_scientist.gpu.machine.launch import NotSimulatedError
 
 _UNDEFINED = re.compile(r"undefined symbol: (\S+)")
 _OF_ROCM = re.compile(r"_*(hip|roc|rccl|nccl|miopen)\w+")
 
 
-def imported(request: ExtensionRequest, path: str, is_module: bool, session: Session) -> ModuleType | None:
+def imported(
+    request: ExtensionRequest, path: str, is_module: bool, session: Session, file: str = ""
+) -> ModuleType | None:
     """Return the module of a built extension; its functions raise what they met in HIP's runtime.
 
-    None for one that is no module, but registers operators. Raises CompileError if it cannot be loaded,
-    NotSimulatedError if it calls a function of ROCm that the stand-in lacks.
+    file: the submission's text; without it lines are those of the extension's sources. None for one that is no module,
+    but registers operators. Raises CompileError if it cannot be loaded, NotSimulatedError if it calls a function of
+    ROCm that the stand-in lacks.
     """
-    sources = (*request.cpp_sources, *request.cuda_sources)
+    sources = submitted.texts(request, file)
     try:
         module = extension.plain(request, path, is_module)
     except CompileError as error:
         if (name := _missing(str(error))) is None:
             raise
-        raise NotSimulatedError(f"{name}{line_of(name, sources)} is not simulated") from error
+        raise NotSimulatedError(f"{name}{submitted.mention(name, sources)} is not simulated") from error
     check(sources, session)
     if module is not None:
         _wrap(module, module.__name__, sources, session, set())
     return module
 
 
-def _wrap(owner: ModuleType | type, name: str, sources: Sequence[str], session: Session, known: set[int]) -> None:
+def _wrap(owner: ModuleType | type, name: str, sources: Sequence[Text], session: Session, known: set[int]) -> None:
     """Wrap an extension's functions, classes and submodules. Constructors stay as they are: pybind11 needs its own."""
     known.add(id(owner))
     for key, value in list(vars(owner).items()):
@@ -53,7 +58,7 @@ def _wrap(owner: ModuleType | type, name: str, sources: Sequence[str], session: 
                 setattr(owner, key, staticmethod(checked) if isinstance(value, staticmethod) else checked)
 
 
-def _checked(function: Callable[..., Any], sources: Sequence[str], session: Session) -> Callable[..., Any]:
+def _checked(function: Callable[..., Any], sources: Sequence[Text], session: Session) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         try:
@@ -67,25 +72,16 @@ def _checked(function: Callable[..., Any], sources: Sequence[str], session: Sess
     return call
 
 
-def check(sources: Sequence[str], session: Session) -> None:
+def check(sources: Sequence[Text], session: Session) -> None:
     """Raise the first error of the stand-in, with its line: NotSimulatedError for the stand-in's own limits."""
     try:
         session.check()
     except HostError as error:
-        function = f"{error.function}{line_of(error.function, sources)}"
+        place = submitted.launch(error.place, error.reason, sources) if error.place else ""
+        function = f"{error.function}{place or submitted.mention(error.function, sources)}"
         if error.is_limit:
             raise NotSimulatedError(f"{function}: {error.reason}") from None
         raise HostError(function, error.reason) from None
-
-
-def line_of(name: str, sources: Sequence[str]) -> str:
-    """Return where sources mention a name first: ` (line 12)`, ` (source 1, line 12)`; empty if they do not."""
-    cudas = f"(?:{name}|{re.sub('^hip', 'cuda', name)})"  # torch translates CUDA's names
-    for number, text in enumerate(sources):
-        for line, content in enumerate(text.splitlines(), 1):
-            if re.search(rf"\b{cudas}\b", content):
-                return f" (line {line})" if len(sources) == 1 else f" (source {number}, line {line})"
-    return ""
 
 
 def _missing(words: str) -> str | None:

@@ -24,6 +24,8 @@ class HostError(RuntimeError):
         """`is_limit`: whether a device would do it, and the stand-in does not."""
         super().__init__(f"{function}: {reason}")
         self.function, self.reason, self.is_limit = function, reason, is_limit
+        self.place: tuple[str, int] | None = None
+        """File and line of the launch that was refused, as the compiler counts them; None: not known, or no launch."""
 
 
 class _Needs(Structure):
@@ -97,11 +99,19 @@ class Session:
             try:
                 function(*arguments)
             except BaseException as error:  # also an interrupt: C++ would lose it
+                if isinstance(error, HostError):
+                    error.place = self._place()
                 self._errors.append(error)
                 return 1
             return 0
 
         return call
+
+    def _place(self) -> tuple[str, int] | None:
+        """Return where the launch that is being made stands."""
+        file = c_char_p()
+        line: int = self._library.stand_in_line(ctypes.byref(file))
+        return ((file.value or b"").decode(errors="replace"), line) if line else None
 
     def _load(self, code: int, size: int, out: Any) -> None:
         out[0] = self._device.load(ctypes.string_at(code, size))

@@ -10,9 +10,11 @@ from kernel_scientist.compile import extension
 from kernel_scientist.compile.request import ExtensionRequest
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.machine.executor import Executor
-from kernel_scientist.gpu.machine.host import module
+from kernel_scientist.gpu.machine.host import module, submitted
 from kernel_scientist.gpu.machine.host.session import Session
 from kernel_scientist.gpu.machine.host.simulated import Simulated
+from kernel_scientist.gpu.machine.host.submitted import Text
+from kernel_scientist.gpu.machine.sources import SUBMISSION
 from kernel_scientist.gpu.toolchains.sources import text_name
 
 
@@ -24,7 +26,7 @@ class HostCode:
         self._executor = executor
         device = Simulated(facts, executor.code, executor.run, lambda: executor.allocations)
         self.session = Session(Path(stand_in), device)
-        self._sources: list[str] = []
+        self._sources: list[Text] = []
         extension.importer = self._imported
 
     def check(self) -> None:
@@ -32,8 +34,8 @@ class HostCode:
         module.check(self._sources, self.session)
 
     def _imported(self, request: ExtensionRequest, path: str, is_module: bool) -> ModuleType | None:
-        self._sources += (*request.cpp_sources, *request.cuda_sources)
-        file = Path("kernel.py").read_text()
+        file = Path(SUBMISSION).read_text()
+        self._sources += submitted.texts(request, file)
         for number, text in enumerate(request.cuda_sources, 1 if request.headers else 0):
             self._executor.sources.add(text_name(request.name, number), text, file)
-        return module.imported(request, path, is_module, self.session)
+        return module.imported(request, path, is_module, self.session, file)

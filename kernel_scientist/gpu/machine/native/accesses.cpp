@@ -93,6 +93,23 @@ void Checker::compare(Access& x, u64 address) {
     if (!x.where || left) outside(x, meant, same);
 }
 
+// A load of the twin from another place for an undefined address, where that place is inside as well: what it gets differs
+// for the same reason. It is a fault only if something depends on that. Null: the load is none such.
+u8* Checker::elsewhere(Access& x, u64 address) {
+    if (x.write || !x.where || address == x.address) return nullptr;
+    const Allocation* meant;
+    const u64 same = equivalent(address, &meant);
+    if (same == x.address) return nullptr;
+    const u32 origin = source(x.lane, true);
+    if (origin <= POINTER) return nullptr;
+    Access other = x;
+    other.address = same, other.where = resolve(other);
+    if (!other.where || (meant && other.address - meant->start + x.bytes > meant->bytes)) return nullptr;
+    twin_bytes(other, x.b);
+    x.second = true, loaded_[x.lane] = loaded_any_ = origin;
+    return x.b;
+}
+
 u32 Checker::memory_origin(const Access& x) {
     if (x.space == Space::memory) return shadow_.origin(x.address, x.bytes);
     const u64 offset = x.address & 0xffffffffull, words = launch_.order.scratch_bytes / 4;
@@ -120,8 +137,10 @@ u8* Checker::second(Wave&, int lane, u64 address, u32 bytes, bool write) {
         if (accesses_[n].lane == lane && accesses_[n].first && !accesses_[n].second) x = &accesses_[n], cursor_ = n + 1 == count_ ? n : n + 1;
     for (u32 n = 0; n < cursor_ && n < count_ && !x; ++n)
         if (accesses_[n].lane == lane && accesses_[n].first && !accesses_[n].second) x = &accesses_[n];
-    if (x) compare(*x, address);
-    else {  // a lane that only the twin has switched on
+    if (x) {
+        if (u8* found = elsewhere(*x, address)) return found;
+        compare(*x, address);
+    } else {  // a lane that only the twin has switched on
         const Allocation* meant;
         x = &fresh(accesses_, count_, lane, equivalent(address, &meant), bytes, write);
         x->where = resolve(*x);

@@ -156,6 +156,7 @@ class [[gnu::visibility("hidden")]] Checker : public Watch {
     u8* first(Wave& wave, int lane, u64 address, u32 bytes, bool write);
     u8* second(Wave& wave, int lane, u64 address, u32 bytes, bool write);
     void compare(Access& x, u64 address);
+    u8* elsewhere(Access& x, u64 address);
     u8* resolve(Access& x);
     void outside(const Access& x, const Allocation* meant, u64 address);
     u64 equivalent(u64 address, const Allocation** meant);

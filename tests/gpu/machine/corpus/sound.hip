@@ -300,3 +300,16 @@ extern "C" __global__ void welford(const float* x, float* y, int n) {
   }
   if (threadIdx.x == 0) y[2 * blockIdx.x] = mean, y[2 * blockIdx.x + 1] = m2;
 }
+//: a_table_is_searched_for_lanes_that_store_nothing | | 1 x 64 | in float 40; range float 256; out float 40; int 40
+extern "C" __global__ void a_table_is_searched_for_lanes_that_store_nothing(const float* x, const float* table, float* y, int n) {
+  __shared__ float sorted[256], values[64];
+  for (int i = threadIdx.x; i < 256; i += 64) sorted[i] = table[i];
+  if (threadIdx.x < n) values[threadIdx.x] = x[threadIdx.x] / 4;
+  __syncthreads();
+  const float value = values[threadIdx.x];
+  int at = 127;
+  for (int step = 64; step; step /= 2) at += value > sorted[at] ? step : -step;
+  values[63 - threadIdx.x] = table[at];
+  __syncthreads();
+  if (threadIdx.x < n) y[threadIdx.x] = values[63 - threadIdx.x];
+}

@@ -1,5 +1,6 @@
 """Whole HIP submissions on a CPU: host code by the real compiler, kernels by the machine, values against torch."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernel_scientist.compile.request import CompileError, ExtensionRequest
 from kernel_scientist.gpu.machine import build as machine_build
@@ -16,7 +19,7 @@ from kernel_scientist.gpu.machine import library as machine
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch
-from kernel_scientist.gpu.machine.host import build, headers, library, module
+from kernel_scientist.gpu.machine.host import build, headers, library, module, submitted
 from kernel_scientist.gpu.machine.host.session import HostError, Session
 from kernel_scientist.gpu.machine.host.simulated import Simulated
 from kernel_scientist.gpu.machine.launch import NotSimulatedError, run
@@ -168,11 +171,11 @@ class Bench:
     call: Allocations
     session: Session
 
-    def extension(self, request: ExtensionRequest, is_module: bool = True) -> Any:
+    def extension(self, request: ExtensionRequest, is_module: bool = True, file: str = "") -> Any:
         built = build.whole(request, "gfx942", 240)
         if built.path is None:
             raise CompileError(built.report.log)
-        return module.imported(request, str(built.path), is_module, self.session)
+        return module.imported(request, str(built.path), is_module, self.session, file)
 
 
 def request(name: str, host: str, device: str, functions: tuple[str, ...], *flags: str) -> ExtensionRequest:
@@ -272,6 +275,70 @@ def test_launches_that_the_device_would_refuse(extension: ModuleType) -> None:
     with pytest.raises(HostError, match="needs 65552 bytes of LDS, of 65536"):
         extension.too_large(torch.zeros(8), 64, 65552)
     extension.too_large(torch.zeros(8), 64, 65536)
+
+
+WAYS = r"""
+#include <hip/hip_runtime.h>
+#include <hip/hip_ext.h>
+extern "C" hipError_t hipGetFuncBySymbol(hipFunction_t*, const void*);  // older headers lack it
+template <typename T, int N = 1>
+__global__ void fill(T* x) { x[threadIdx.x] = N; }
+__global__ void other(float* x) { x[threadIdx.x] = 2; }
+#define RUN(threads) fill<float><<<1, threads>>>(p)
+template <typename T> void helper(T* p, int threads) {
+  fill<T>
+      <<<dim3(1),  // way 0
+         threads>>>(p);
+}
+void launch(torch::Tensor x, int64_t way, int64_t threads) {
+  float* p = x.data_ptr<float>();
+  void* arguments[] = {&p};
+  fill<float><<<1, 8>>>(p);
+  if (way == 0) helper(p, threads);
+  if (way == 1) RUN(threads);  // way 1
+  if (way == 2)
+    hipLaunchKernelGGL((fill<float, 3>),  // way 2
+                       dim3(1), dim3(threads), 0,
+                       nullptr, p);
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "fill", ([&] {
+    if (way == 3)
+      fill<scalar_t><<<1, threads>>>(x.data_ptr<scalar_t>());  // way 3
+    else
+      other<<<1, 8>>>(p);
+  }));
+  if (way == 4) (void)hipLaunchKernel(reinterpret_cast<void*>(fill<float, 2>), 1, threads, arguments, 0, 0);  // way 4
+  if (way == 5)
+    (void)::hipLaunchCooperativeKernel(fill<float>, 1, threads, arguments, 0, nullptr);  // way 5
+  hipFunction_t function;
+  (void)hipGetFuncBySymbol(&function, (const void*)other);
+  if (way == 6) (void)hipModuleLaunchKernel(function, 1, 1, 1, threads, 1, 1, 0, nullptr, arguments, nullptr);  // way 6
+  if (way == 7) hipExtLaunchKernelGGL(other, 1, threads, 0, nullptr, nullptr, nullptr, 0, p);  // way 7
+  if (way == 8) (void)hipStreamBeginCapture(nullptr, hipStreamCaptureModeGlobal);  // way 8
+}
+"""
+
+
+def test_every_way_to_launch_is_refused_with_its_line(bench: Bench) -> None:
+    host = "void launch(torch::Tensor x, int64_t way, int64_t threads);"
+    file = f'HOST = "{host}"\nDEVICE = r"""{WAYS}"""\n'
+    written = request("ways", host, WAYS, ("launch",))
+    ways, x = bench.extension(written, file=file), torch.zeros(8)
+    for way in range(9):
+        line = next(n for n, text in enumerate(file.splitlines(), 1) if text.endswith(f"// way {way}"))
+        with pytest.raises((HostError, NotSimulatedError), match=rf"^hip\w+ \(kernel\.py, line {line}\): ") as told:
+            ways.launch(x, way, 2048)
+        assert way == 8 or "2048 threads" in str(told.value) or "run at a time" in str(told.value), told.value
+    for way in range(8):
+        ways.launch(x, way, 8)
+        assert x[0] in (1, 2, 3)
+
+
+@given(st.lists(st.sampled_from(["(", ")", "a<<<1>>>(x)", "F(", "b", "hipLaunchKernelGGL(k,"]), max_size=30), st.data())
+def test_a_launch_s_line_is_in_its_statement(parts: list[str], data: st.DataObject) -> None:
+    text = submitted.Text("t[0]", "\n".join(parts) or "b", "")
+    line = data.draw(st.integers(1, max(1, len(parts))))
+    (number,) = map(int, re.findall(r"\(line (\d+)\)", submitted.launch(("t[0]", line), "a launch of a", [text])))
+    assert 1 <= number <= line and submitted.launch(("u[0]", line), "", [text]) == ""
 
 
 def test_what_host_code_raises_is_raised(extension: ModuleType) -> None:

@@ -82,8 +82,19 @@ def test_a_refusal_reaches_the_evaluator_with_its_line(driver: Driver) -> None:
     )
     with pytest.raises(KernelFailure) as failure:
         executed(driver, captured)
-    assert "hipStreamBeginCapture (source 1, line 13): graphs are not simulated" in str(failure.value)
+    line = next(n for n, text in enumerate(captured.splitlines(), 1) if "hipStreamBeginCapture" in text)
+    assert f"hipStreamBeginCapture (kernel.py, line {line}): graphs are not simulated" in str(failure.value)
     assert failure.value.verdict == "compiled", "the stand-in's limit is no kernel's fault"
+
+
+def test_a_launch_that_a_device_would_refuse_is_named_with_its_line(driver: Driver) -> None:
+    for wrong, words in (("dim3(2048)", "2048 threads in a block"), ("dim3(LANES), 70000", "70000 bytes of LDS")):
+        source = SEED.replace("__launch_bounds__(LANES) ", "").replace("dim3(LANES)>>>", f"{wrong}>>>")
+        line = next(n for n, text in enumerate(source.splitlines(), 1) if "<<<" in text)
+        with pytest.raises(KernelFailure) as failure:
+            executed(driver, source)
+        assert failure.value.verdict == "crashed" and words in str(failure.value)
+        assert f"hipLaunchKernel (kernel.py, line {line}): " in str(failure.value)
 
 
 def test_an_instruction_that_the_machine_lacks_is_no_fault_of_the_kernel(driver: Driver) -> None:
@@ -127,5 +138,5 @@ def test_an_error_in_host_code_is_a_compile_error(driver: Driver) -> None:
 
 
 def test_a_library_that_is_not_here_is_said_to_be_missing(driver: Driver) -> None:
-    with pytest.raises(SetupError, match=r"<rocwmma/rocwmma\.hpp> is not installed here"):
+    with pytest.raises(SetupError, match=r"<rocwmma/rocwmma\.hpp> is not installed here \(\S+\[1\], line 2\); "):
         executed(driver, SEED.replace("#include <hip", "#include <rocwmma/rocwmma.hpp>\n#include <hip"))

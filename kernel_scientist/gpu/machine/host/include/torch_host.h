@@ -18,6 +18,7 @@
 #include <hip/hip_fp8.h>
 #include <hip/hip_runtime.h>
 
+#include <launch_lines.h>
 #include <torch_on_rocm.h>
 
 // Its functions: there is one stream, and one device, whose tensors lie in main memory.

@@ -11,6 +11,7 @@ struct Call {
     dim3 grid, block;
     size_t dynamic_lds;
     hipStream_t stream;
+    Place place;
 };
 thread_local std::vector<Call> calls;  // between <<<...>>> and the call of the kernel's stub
 
@@ -19,6 +20,7 @@ constexpr uint64_t MOST_THREADS = 1024, MOST_BLOCKS = 0x7fffffff, MOST_MODULE_BL
 
 hipError_t launch(const char* function, const Symbol* kernel, dim3 grid, dim3 block, void** arguments,
                   const void* packed, size_t packed_bytes, size_t dynamic_lds, bool cooperative = false) {
+    const Launching until_then;
     if (failure()) return ended(failure());
     if (!kernel) return refused(function, "the kernel that it is given is none", hipErrorInvalidDeviceFunction);
     const std::string of = "a launch of " + kernel->name + " has ";
@@ -42,6 +44,7 @@ hipError_t launch(const char* function, const Symbol* kernel, dim3 grid, dim3 bl
 // A launch whose workgroups wait for each other: all must fit on the device at once.
 hipError_t launch_together(const char* function, const Symbol* kernel, dim3 grid, dim3 block, void** arguments,
                            size_t dynamic_lds) {
+    const Launching until_then;
     if (!kernel) return refused(function, "the kernel that it is given is none", hipErrorInvalidDeviceFunction);
     if (const hipError_t error = kernel->code->load()) return error;
     const uint64_t threads = uint64_t(block.x) * block.y * block.z, blocks = uint64_t(grid.x) * grid.y * grid.z;
@@ -73,13 +76,20 @@ hipError_t launch_packed(const char* name, hipFunction_t function, dim3 grid, di
 using namespace stand_in;
 
 SERVED hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block, size_t dynamic_lds, hipStream_t stream) {
-    calls.push_back({grid, block, dynamic_lds, stream});
+    calls.push_back({grid, block, dynamic_lds, stream, {}});
     return hipSuccess;
 }
+// What <<<...>>> calls instead, and what names the place of another function's launch: `launch_lines.h`.
+SERVED hipError_t stand_in_push(dim3 grid, dim3 block, size_t dynamic_lds, hipStream_t stream, int line, const char* file) {
+    calls.push_back({grid, block, dynamic_lds, stream, {file, line}});
+    return hipSuccess;
+}
+SERVED void stand_in_here(int line, const char* file) { launching() = {file, line}; }
 SERVED hipError_t __hipPopCallConfiguration(dim3* grid, dim3* block, size_t* dynamic_lds, hipStream_t* stream) {
     if (calls.empty()) return ended(hipErrorInvalidConfiguration);
     const Call call = calls.back();
     calls.pop_back();
+    launching() = call.place;
     *grid = call.grid, *block = call.block, *dynamic_lds = call.dynamic_lds, *stream = call.stream;
     return hipSuccess;
 }
@@ -103,6 +113,7 @@ SERVED hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsig
 SERVED hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned lds, hipStream_t,
                                         void** arguments, void** extra) {
+    const Launching until_then;
     const dim3 grid(grid_x, grid_y, grid_z), block(block_x, block_y, block_z);
     if (std::max(grid_y, grid_z) > MOST_MODULE_BLOCKS)
         return refused("hipModuleLaunchKernel", "more than 65536 blocks in y or z", hipErrorInvalidValue);
@@ -112,6 +123,7 @@ SERVED hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x,
 __attribute__((visibility("default"))) hipError_t hipExtModuleLaunchKernel(
     hipFunction_t function, uint32_t x, uint32_t y, uint32_t z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
     size_t lds, hipStream_t, void** arguments, void** extra, hipEvent_t, hipEvent_t, uint32_t) {
+    const Launching until_then;
     const char* name = "hipExtModuleLaunchKernel";
     const dim3 block(block_x, block_y, block_z);
     if (!block_x || !block_y || !block_z || x % block_x || y % block_y || z % block_z)

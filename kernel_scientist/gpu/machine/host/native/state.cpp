@@ -7,8 +7,11 @@ const Machine* machine = nullptr;
 
 namespace {
 thread_local hipError_t last = hipSuccess;
+thread_local Place place;
 hipError_t lasting = hipSuccess;
 }  // namespace
+
+Place& launching() { return place; }
 
 hipError_t ended(hipError_t error) {
     if (error != hipSuccess) last = error;
@@ -33,6 +36,12 @@ using namespace stand_in;
 SERVED void stand_in_use(const Machine* given) { machine = given; }
 // Python: forget the errors of earlier calls.
 SERVED void stand_in_reset() { last = lasting = hipSuccess; }
+
+// Python, in a function of the machine: the line of the launch that is being made, and what the compiler calls its file.
+SERVED int stand_in_line(const char** file) {
+    *file = launching().file;
+    return launching().line;
+}
 
 SERVED hipError_t hipGetLastError() {
     const hipError_t error = last;

@@ -64,6 +64,17 @@ struct Symbol {
 const Symbol* kernel_of(const void* pointer);
 const Symbol* variable_of(const void* pointer);
 
+// Where the launch that is being made stands in the submission; none: line 0. `launch_lines.h` tells it.
+struct Place {
+    const char* file;
+    int line;
+};
+Place& launching();
+// The place of a launch is known until it has been made or refused.
+struct Launching {
+    ~Launching() { launching() = {}; }
+};
+
 }  // namespace stand_in
 
 #define SERVED extern "C" __attribute__((visibility("default")))

@@ -16,6 +16,24 @@ __device__ inline unsigned int atomicInc(unsigned int* to, unsigned int most) {
 __device__ inline unsigned int atomicDec(unsigned int* to, unsigned int most) {
   return __builtin_amdgcn_atomic_dec32(to, most, __ATOMIC_RELAXED, "agent");
 }
+#define KS_EXTREME(name, signed_name)                                                                        \
+  __device__ inline long long atomic##name(long long* to, long long value) {                                \
+    return __hip_atomic_fetch_##signed_name(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);         \
+  }                                                                                                         \
+  __device__ inline float unsafeAtomic##name(float* to, float value) { return atomic##name(to, value); }    \
+  __device__ inline double unsafeAtomic##name(double* to, double value) { return atomic##name(to, value); }
+KS_EXTREME(Min, min)
+KS_EXTREME(Max, max)
+#undef KS_EXTREME
+// Flags of ROCm 6's host functions.
+#define hipHostAllocDefault 0x0
+#define hipHostAllocPortable 0x1
+#define hipHostAllocMapped 0x2
+#define hipHostAllocWriteCombined 0x4
+#define hipHostRegisterReadOnly 0x8
+#define hipDeviceMallocUncached 0x3
+#define hipDeviceMallocContiguous 0x4
+#define hipEventDisableSystemFence 0x20000000
 // ROCm's functions refuse a mask that is not 64 bits wide, as 0xffffffff is: a wave of 64 lanes would lose half of it.
 template <typename Mask>
 __device__ constexpr unsigned long long ks_mask(Mask mask) {
