@@ -19,7 +19,7 @@ from tests.conftest import ROOT
 NOTHING: dict[str, Any] = {
     "kernel": "k", "code": "0" * 64, "grid": (8, 1, 1), "block": (64, 1, 1), "dynamic_lds": 0,
     "instructions": [0], "executed": [4], "asked": [0], "lines": [0], "requests": [0], "conflicts": [0],
-    "waits": [0], "source_lines": [0],
+    "waits": [0], "source_lines": [0], "callers": [0],
     "work": [1, 1, 1, 1], "storages": {}, "waves": 4, "steps": 4, "rounds": 0, "reloads": 0, "overlapped": 0,
     "shared": 0, "alone": 0,
 }  # fmt: skip
