@@ -85,7 +85,7 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
     script = dedent("""
         import contextlib, json, sys, time
         import torch
-        from kernel_scientist.gpu.interpreter import numerics
+        from tests.interpreter import numerics
         from kernel_scientist.calibrate import builds, measure, suite
         from kernel_scientist.calibrate.suite import Entry
         from kernel_scientist.hardware import gpu as host_gpu

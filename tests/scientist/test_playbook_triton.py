@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_scientist.gpu.interpreter import numerics
 
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.population.lineage import Population
@@ -35,6 +34,7 @@ from kernel_scientist.scientist.playbook.transformation import Transformation
 from kernel_scientist.scientist.playbook.triton_file import structural
 from kernel_scientist.scientist.proposals import ExperimentTask, Lessons
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
+from tests.interpreter import numerics
 from tests.trials import trial
 
 pytestmark = pytest.mark.slow
