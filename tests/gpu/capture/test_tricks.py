@@ -114,11 +114,11 @@ def test_the_last_one_to_arrive_is_charged_for_what_it_adds() -> None:
     assert last.traffic.asked_bytes == pytest.approx(sum(load.traffic.asked_bytes for load in two), rel=0.02)
 
 
-def test_a_while_loop_does_what_the_same_for_loop_does_without_loading_ahead() -> None:
+def test_a_while_loop_multiplies_what_the_same_for_loop_does_and_waits_more_often() -> None:
     body = "    left = k // 128\n    while left > 0:\n        left -= 1\n"
     (loop,), (ahead,) = (inspected(source).loads(CASES[0].name) for source in (changed((LOOP, body)), SEED))
     assert loop.traffic.flops == ahead.traffic.flops and loop.traffic.unique_bytes == ahead.traffic.unique_bytes
-    assert ahead.issue.prefetched and not loop.issue.prefetched, "Triton pipelines no while loop"
+    assert loop.issue.rounds > ahead.issue.rounds, "Triton pipelines no while loop"
 
 
 @pytest.mark.slow
