@@ -90,10 +90,11 @@ class LaunchCounts(BaseModel):
 
 def issue(counts: LaunchCounts, statements: Sequence[Statement]) -> Issue:
     """Return what an average wave of the sample issued."""
-    sums, flops, barriers, spilled = {"vector": 0.0, "lds": 0.0, "l1": 0.0}, 0.0, 0, 0.0
+    sums, flops, barriers, spilled = {"vector": 0.0, "lds": 0.0, "l1": 0.0, "stores": 0.0}, 0.0, 0, 0.0
     for executed, pipe, cycles, kind in costs(counts, statements):
         if pipe:
             sums[pipe] += cycles
+        sums["stores"] += cycles if kind.startswith("vmem_store") else 0.0
         flops += executed * matrix_flops(kind)
         barriers += executed if kind == "barrier" else 0
         if kind.startswith("scratch") and (bits := BITS.search(kind)):

@@ -21,6 +21,8 @@ class Issue:
     """Cycles, here and in the next two."""
     lds: Amount = 0.0
     l1: Amount = 0.0
+    stores: Amount = 0.0
+    """Cycles of L1 that stores take: a wave does not wait for them."""
     flops: Amount = 0.0
     """Flops of its matrix instructions: more than the source's if several waves compute the same elements."""
     rounds: Annotated[float, Field(ge=1, allow_inf_nan=False)] = 1.0

@@ -127,8 +127,9 @@ def estimate(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> 
     use = {"matrix": each_simd * matrix, "vector": each_simd * vector, **shared}
     rows = math.ceil(each_simd)
     spills = issue.reloads * constants.latency_ns * 1e-3
-    shorter = min(shared, key=lambda name: shared[name])
-    own = {**shared, shorter: (1 - OVERLAPPED) * shared[shorter]}
+    own = {**shared, "l1": shared["l1"] - waves * issue.stores * cycle_us / constants.l1}
+    shorter = min(own, key=lambda name: own[name])
+    own[shorter] *= 1 - OVERLAPPED
     alone = Alone(vector=rows * vector, matrix=rows * matrix, spills=spills, wait=0.0, **own)
     hbm, cache = _memory(gpu, traffic, found)
     wait = _latency_us(traffic, hbm, constants)
