@@ -7,8 +7,8 @@ spread over the order, in one run of `--stages` stages. Prints Spearman's correl
 - chain: the ratios to the incumbents, multiplied from the kernel that was timed first on; for comparison;
 - own_runs: the speedups over the reference of the kernels' own runs; for comparison.
 
-`--idle` is for models that think long: the playbook's campaigns leave no device idle. `interval` is how far a kernel's
-interval reaches from its ratio to the incumbent, as a factor: the median.
+With `--think` the playbook takes as long for a design and for a kernel as a model does, so that the device is idle at
+times. `interval` is how far a kernel's interval reaches from its ratio to the incumbent, as a factor: the median.
 
 The final is a measurement, too. `halves` is the correlation of its even stages with its odd ones; `ceiling` is what a
 perfect order is expected to reach with a final of that reliability. `told_apart`: the pairs that the final tells apart.
@@ -17,6 +17,7 @@ Figures go to benchmarks/results/record_order.json, with machine and load.
 """
 
 import argparse
+import functools
 import itertools
 import math
 import os
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ from kernel_scientist.population.prediction_accuracy import rank_correlation
 from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import load
+from kernel_scientist.scientist.playbook.agent import RuleBasedAgent
 
 PROBLEMS = ("fp8-blockwise-gemm", "softmax", "rmsnorm")
 SETTINGS = ("harness.noise_runs=0", "tuning.tries=0", "language=cpp", "target=cpu", "knowledge.distil_every=0")
@@ -57,7 +59,7 @@ def main() -> None:
     parser.add_argument("--stages", type=int, default=6, help="of the final; an even number")
     parser.add_argument("--generations", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=4, help="for the search of each campaign")
-    parser.add_argument("--idle", action="store_true", help="as if the device were idle meanwhile: see Plan.is_idle")
+    parser.add_argument("--think", type=float, default=0, help="seconds of a design and of a kernel")
     parser.add_argument("problems", nargs="*", default=PROBLEMS)
     options = parser.parse_args()
     budget = (f"search.generations={options.generations}", f"budget.minutes={options.minutes}")
@@ -65,7 +67,8 @@ def main() -> None:
         os.environ["MLFLOW_TRACKING_URI"] = f"sqlite:///{folder}/mlflow.db"
         busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.load)]
         try:
-            found |= {"busy_loops": options.load, "idle": options.idle}
+            found |= {"busy_loops": options.load, "think_s": options.think}
+            _slow_down(options.think)
             for problem in options.problems:
                 found[problem] = _compared((f"problem={problem}", *budget), options)
                 print(problem, found[problem], flush=True)
@@ -75,13 +78,26 @@ def main() -> None:
     write(RESULTS / "record_order.json", found)
 
 
+def _slow_down(seconds: float) -> None:
+    """Make the playbook think for so long."""
+
+    def slowly(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def thought(*arguments: Any) -> Any:
+            time.sleep(seconds)
+            return method(*arguments)
+
+        return thought
+
+    for name in ("design", "write"):
+        setattr(RuleBasedAgent, name, slowly(getattr(RuleBasedAgent, name)))
+
+
 def _compared(settings: Sequence[str], options: argparse.Namespace) -> dict[str, Any]:
     began = time.monotonic()
     with evaluation_context(load(None, [*SETTINGS, *settings])) as context:
         campaign = Campaign(context)
         engine = Engine(campaign, lambda _name, _activity: None, lambda _trial: None, lambda: None)
-        if options.idle:
-            _evaluator(context).is_idle = lambda: True
         engine.run()
         population = campaign.population
         known = [population.get(e.name) for e in population.ranking() if _record(population, e.name) is not None]

@@ -140,7 +140,7 @@ def _champion(place: Path, seeds: Sequence[Path]) -> tuple[Origin | None, str, s
     """Return origin and source of the standing champion in a folder, or nothing and why."""
     origin, nothing = champions.origin(place), (None, "")
     if origin is None:
-        return (*nothing, "there is no standing champion yet")
+        return (*nothing, "there was no standing champion")
     try:
         source = read_kernel(place / champions.SOURCE)
     except SetupError as error:

@@ -16,6 +16,7 @@ COMPILE_ERRORS = ("CompileError", "CompilationError", "SyntaxError", "Indentatio
 NOT_SIMULATED = "NotSimulatedError"
 """Name of the error for what the machine that executes a GPU's code cannot do (`gpu.machine.launch`). A kernel that
 raises one of this name is not `ok` either."""
+REFUSED = "; the sandbox refuses whatever reaches beyond a kernel's own process and files"
 LARGEST = 1 << 62
 """Largest integer that is accepted from a worker."""
 SOURCES = ("source", "cpp_sources", "cuda_sources")
@@ -39,7 +40,8 @@ def unexpected(reply: protocol.Header, op: str, doing: str) -> KernelFailure:
         reason = f"not the kernel's fault: {name} in the evaluator's own code in {doing}: {message}; please report it"
         return KernelFailure(Verdict.INFRASTRUCTURE, reason, trace)
     verdict = Verdict.COMPILE_ERROR if name in COMPILE_ERRORS else Verdict.CRASHED
-    return KernelFailure(verdict, f"{name} in {doing}: {message}", trace)
+    why = REFUSED if name == PermissionError.__name__ else ""
+    return KernelFailure(verdict, f"{name} in {doing}: {message}{why}", trace)
 
 
 def build_request(reply: protocol.Header) -> Request:

@@ -136,7 +136,7 @@ def test_a_resumed_campaign_takes_new_parameters_and_a_finished_one_is_shown(
 
     grown = optimize(cli_here, *more, PREFECT_API_URL=prefect_api)
     assert grown["campaign"] == first["campaign"] and grown["kernels"] == 5
-    assert "there is no standing champion yet" in grown["start"]
+    assert "there was no standing champion" in grown["start"]
     run = store.latest()
     assert run is not None and run.tags["resumed_with"] == "search.generations 1 -> 3"
     assert run.params["search.generations"] == "3" and optimize(cli_here, *more, "--dry-run")["changed"] == "nothing"

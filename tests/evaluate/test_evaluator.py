@@ -87,7 +87,11 @@ MISBEHAVIOUR = {
     "forks in C++": (cpp("if (!fork()) for (;;);", "unistd.h"), Verdict.REJECTED, "forbidden system call"),
     "is a fork bomb": ("import os\nwhile True: os.fork()\n" + in_call("pass"), Verdict.REJECTED, "forbidden"),
     "runs a program": (in_call("os.system('true')"), Verdict.REJECTED, "forbidden system call"),
-    "opens a socket": (in_call("import socket; socket.socket()"), Verdict.CRASHED, "PermissionError"),
+    "opens a socket": (
+        in_call("import socket; socket.socket()"),
+        Verdict.CRASHED,
+        "PermissionError in its call: [Errno 13] Permission denied; the sandbox refuses",
+    ),
     "eats memory": (in_call("x = [bytearray(1 << 26) for _ in range(1000)]"), Verdict.CRASHED, "MemoryError"),
     "eats memory in C++": (
         cpp("for (;;) memset(malloc(1 << 26), 1, 1 << 26);", "cstdlib cstring"),

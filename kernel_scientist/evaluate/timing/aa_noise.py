@@ -25,7 +25,7 @@ VALID_S, VALID_LARGE_S = 24 * 3600, 3600
 LARGE = 0.03
 FIRST, SECOND = "first", "second"
 TOLD_S = 60.0
-"""Seconds after which it is told again how far a measurement is."""
+"""Seconds between two lines on how far a measurement is."""
 progress = logging.getLogger("kernel_scientist.progress")
 Hold = Callable[[], AbstractContextManager[object]]
 """Context manager that holds the device's lock."""

@@ -8,7 +8,7 @@
 #define kHIP kCPU
 #define CUDA CPU  // DeviceType::CUDA, and keys of operators
 
-// A function that launches is told its line.
+// A function that launches gets its line.
 #define hipLaunchKernel(...) hipLaunchKernel(stand_in::Here()->*__VA_ARGS__)
 #define hipLaunchCooperativeKernel(...) hipLaunchCooperativeKernel(stand_in::Here()->*__VA_ARGS__)
 #define hipModuleLaunchKernel(...) hipModuleLaunchKernel(stand_in::Here()->*__VA_ARGS__)
