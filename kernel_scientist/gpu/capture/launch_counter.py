@@ -20,7 +20,7 @@ from kernel_scientist.gpu.machine import triton_arguments
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.counts import Counts
 from kernel_scientist.gpu.machine.dispatch import Grid, KernelLaunch, Options
-from kernel_scientist.gpu.machine.executor import MOST_INSTRUCTIONS, require_known
+from kernel_scientist.gpu.machine.executor import require_known
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.sampler import Counted, Sampler
@@ -31,6 +31,8 @@ from kernel_scientist.gpu.model.predict import Load
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.evaluation import CodeObject
 
+MOST_INSTRUCTIONS = 500_000_000
+"""Wave instructions of all workgroups that are executed of one launch: half a minute of CPU time."""
 MOST_KNOWN = 16 << 20
 """Largest storage whose integers are put back after a launch was counted, in bytes."""
 
@@ -76,7 +78,8 @@ class LaunchCounter:
         return self._codes[text]
 
     def _counted(self, launch: KernelLaunch, memory: Memory) -> Counts:
-        """Count samples; of a launch whose workgroups wait for each other, or share out their work, all of them run."""
+        """Count samples; of a launch whose workgroups wait for each other, share out their work or add up what others
+        have done, all of them run."""
         sampler = Sampler(self.facts)
 
         def run(chosen: Options) -> launches.Result:
@@ -84,10 +87,11 @@ class LaunchCounter:
             name = launch.code.names[launch.name]
             require_known(launch.code, name, result, Sources())
             if result.gave_up:
-                raise RuntimeError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
+                done = f"{result.instructions:,} wave instructions were executed"
+                raise RuntimeError(f"{name} does not end, or takes too long to be counted: {done}")
             return result
 
-        if not launch.code.polls:
+        if not launch.code.listens:
             return sampler.sampled(run, launch)
         counts = run(Options(samples=sampler.whole(launch))).counts
         assert counts is not None
