@@ -21,9 +21,6 @@ MOST_INSTRUCTIONS, MOST_WORKGROUPS, MOST_STORAGES = 1 << 20, 1 << 16, 4096
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
 Size = Annotated[int, Field(ge=1, le=1 << 31)]
 Column = Annotated[tuple[Count, ...], Field(max_length=MOST_INSTRUCTIONS)]
-OVERLAPPED = 0.5
-"""Share of a wave's instructions between its loads and the waits for them from which it loads ahead: a loop that loads,
-waits and computes has few there, one that loads for its next iteration nearly all."""
 LDS_ATOMIC = 2.0
 """Cycles of an atomic operation in LDS without conflicts: those of an access of 32 bits."""
 _OPERANDS = re.compile(r"\d+x\d+x\d+_?(?:\d+b_?)?([a-z]+\d+)")
@@ -107,7 +104,7 @@ def issue(counts: LaunchCounts, statements: Sequence[Statement]) -> Issue:
         barriers=barriers / waves,
         spilled_bytes=spilled / waves,
         reloads=counts.reloads / waves,
-        prefetched=counts.overlapped >= OVERLAPPED * counts.steps > 0,
+        ahead=min(1.0, counts.overlapped / max(1, counts.steps)),
     )
 
 

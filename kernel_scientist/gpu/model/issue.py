@@ -32,9 +32,9 @@ class Issue:
     """Bytes of registers that it stores to scratch memory and loads again."""
     reloads: Amount = 0.0
     """Loop iterations that wait for scratch memory."""
-    prefetched: bool = False
-    """Whether the loop loads for a later iteration: the code before the loop loads for its first one. On AMD loads end
-    in order, so an iteration that waits for scratch memory waits for what it loads ahead, too."""
+    ahead: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of an iteration's instructions that come between a load and the wait for it: near 1 in a loop that loads for
+    its next iteration."""
 
 
 @functools.cache

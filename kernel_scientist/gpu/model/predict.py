@@ -133,8 +133,7 @@ def estimate(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> 
     alone = Alone(vector=rows * vector, matrix=rows * matrix, spills=spills, wait=0.0, **own)
     hbm, cache = _memory(gpu, traffic, found)
     wait = _latency_us(traffic, hbm, constants)
-    waits = _pipelined(alone.own, wait, issue.rounds) - alone.own if issue.prefetched else wait * issue.rounds
-    alone = replace(alone, wait=waits)
+    alone = replace(alone, wait=_waits_us(alone.own / issue.rounds, wait, issue))
     spilled = traffic.programs * waves * issue.spilled_bytes
     beyond = spilled * _beyond_l2(gpu, load, shape)
     hbm, cache = (hbm, cache + beyond) if gpu.last_bytes else (hbm + beyond, cache)
@@ -157,9 +156,10 @@ def _beyond_l2(gpu: Gpu, load: Load, shape: Placement) -> float:
     return max(0.0, 1 - gpu.l2_bytes * gpu.dies / size) if size else 0.0
 
 
-def _pipelined(own: float, wait: float, rounds: float) -> float:
-    """Return the time of a loop that loads for its next round: it waits for the first load and works off the last."""
-    return wait + (rounds - 1) * max(own / rounds, wait) + own / rounds
+def _waits_us(own: float, wait: float, issue: Issue) -> float:
+    """Return the waits of a loop whose iterations take `own` without them: for the first load, and for what the
+    instructions that come before the wait do not hide of the others."""
+    return wait + (issue.rounds - 1) * max(0.0, wait - issue.ahead * own)
 
 
 def _units_us(shape: Placement, alone: float, busiest_pipe: float) -> float:

@@ -50,7 +50,7 @@ def code(**changes: object) -> CodeObject:
 def predicted(some: CodeObject) -> tuple[str, ...]:
     flops = 56 * 16 * 2.0 * 16 * 16 * 32  # 16 instructions of 16x16x32 in each of 56 rounds
     traffic = Traffic(2432, 1e9, 1e9, 3e8, 1e8, {"fp8": 2432 * 8 * flops})
-    issue = Issue(vector=56 * 160, l1=57 * 64, flops=flops, rounds=56, prefetched=True)
+    issue = Issue(vector=56 * 160, l1=57 * 64, flops=flops, rounds=56, ahead=1.0)
     work = Work(flops=1e9, bytes=1e6, dtype="fp8")
     return predict.predict(gpus.MI300X, "c", work, [Load(some, traffic, issue)], Constants()).words
 
@@ -125,5 +125,5 @@ def test_scratch_memory_that_l2_does_not_hold_comes_from_further_away() -> None:
 
 def test_a_loop_that_loads_ahead_does_not_wait() -> None:
     traffic, waits = Traffic(304, 1e6, 1e6, 1e6, 1e6), Issue(vector=500 * 1600, l1=500 * 64, rounds=500)
-    hidden = predict.time_us(gpus.MI300X, [Load(code(), traffic, replace(waits, prefetched=True))], Constants())
+    hidden = predict.time_us(gpus.MI300X, [Load(code(), traffic, replace(waits, ahead=1.0))], Constants())
     assert predict.time_us(gpus.MI300X, [Load(code(), traffic, waits)], Constants()) > 1.3 * hidden
