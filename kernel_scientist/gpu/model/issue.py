@@ -33,8 +33,8 @@ class Issue:
     reloads: Amount = 0.0
     """Loop iterations that wait for scratch memory."""
     ahead: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of an iteration's instructions that come between a load and the wait for it: near 1 in a loop that loads for
-    its next iteration."""
+    """Share of an iteration's instructions that come between a load and the wait for it: near 1 in a loop that loads
+    for its next iteration."""
 
 
 @functools.cache
