@@ -49,7 +49,7 @@ def main() -> int:
     rows, labels = tables.times(), tables.labels()
     entries = {e.name: e for label in labels for e in (label.best, *label.others)}
     entries |= {row.entry.name: row.entry for row in rows}
-    print(f"{len(rows)} times, {len(labels)} labels: compiling and tracing {len(entries)} kernels", file=sys.stderr)
+    print(f"{len(rows)} times, {len(labels)} labels: compiling and counting {len(entries)} kernels", file=sys.stderr)
     found = features(list(entries.values()), gpus.named(published.MACHINES[0]))
     published.require(found)
     known = constants.of(published.MACHINES[0])

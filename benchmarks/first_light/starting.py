@@ -71,6 +71,8 @@ def calibration(here: Here) -> Facts:
     found = measure.present()
     if found is None:
         raise StepError("torch finds no GPU")
+    if found.platform == "cuda":
+        raise NotHereError("NVIDIA's GPUs have no model")
     made = history.calibrate(found, measure.known(found), lambda words: print(words, flush=True), CALIBRATION_S)
     fit = made.fit.model_dump(mode="json")
     yield {key: fit.get(key) for key in ("rho", "error", "families", "constants", "kept")}

@@ -1,4 +1,4 @@
-"""Features of kernels for the model: their launches, compiled and traced without a GPU, and kept on disk."""
+"""Features of kernels for the model: their launches, compiled and counted without a GPU, and kept on disk."""
 
 import itertools
 import json
@@ -11,7 +11,9 @@ from pathlib import Path
 
 from kernel_scientist.calibrate.suite import Entry
 from kernel_scientist.gpu.capture import inspect
-from kernel_scientist.gpu.model.predict import Load, Traffic
+from kernel_scientist.gpu.model.issue import Issue
+from kernel_scientist.gpu.model.launch import Traffic
+from kernel_scientist.gpu.model.predict import Load
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import CodeObject
@@ -21,8 +23,8 @@ from kernel_scientist.sandbox.failure import KernelFailure
 TIMEOUT_S = 400.0
 """Time limit in seconds per source, for all its sizes."""
 MOST_PROCESSES = 8
-TRACED_BY = ("gpu/capture", "gpu/isa", "gpu/interpreter", "gpu/toolchains", "hardware")
-"""Packages on whose code the features depend; the model itself is not among them."""
+MADE_BY = ("gpu/capture", "gpu/isa", "gpu/machine", "gpu/model/executed.py", "gpu/toolchains", "hardware")
+"""Code on which the features depend; the model itself is not among it."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Features:
 
 
 def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
-    """Compile and trace every entry that is not on the disk; sources are processed in parallel."""
+    """Compile and count every entry that is not on the disk; sources are processed in parallel."""
     with ThreadPoolExecutor(min(MOST_PROCESSES, len(os.sched_getaffinity(0)))) as pool:
         found = Features({}, {})
         for part in pool.map(_kept, _by_source(entries), itertools.repeat(gpu)):
@@ -44,7 +46,7 @@ def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
 
 
 def missing(entries: Sequence[Entry], gpu: Gpu) -> int:
-    """Return how many sources `features` would have to compile and trace, because they are not on the disk."""
+    """Return how many sources `features` would have to compile and count, because they are not on the disk."""
     return sum(not _file(source, gpu).exists() for source in _by_source(entries))
 
 
@@ -56,20 +58,17 @@ def _by_source(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _file(entries: Sequence[Entry], gpu: Gpu) -> Path:
-    """Return the file for entries of one family and source; its name changes with whatever they depend on.
-
-    Neither Python's version nor torch's build is part of it: features may be made on another machine than the GPU's.
-    """
+    """Return the file for entries of one family and source; its name changes with whatever they depend on."""
     key = json.dumps(
         [
             gpu.name,
             entries[0].source,
             [(e.name, e.inputs) for e in entries],
-            [*Traffic.__dataclass_fields__],
+            [*Traffic.__dataclass_fields__, *Issue.__dataclass_fields__],
             *(metadata.version(package).partition("+")[0] for package in ("triton", "torch")),
         ]
     )
-    return environment.features_folder() / f"{digest(key + environment.sources_digest(*TRACED_BY))}.json"
+    return environment.cache_folder() / "features" / f"{digest(key + environment.sources_digest(*MADE_BY))}.json"
 
 
 def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:
@@ -84,9 +83,12 @@ def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:
 
 
 def written(found: Features) -> str:
-    """Return features as JSON: each code object once, and the traffic of each entry's launches."""
+    """Return features as JSON: each code object once, and what each entry's launches do."""
     codes = {load.code.digest: load.code.model_dump() for loads in found.loads.values() for load in loads}
-    loads = {n: [[load.code.digest, asdict(load.traffic)] for load in loads] for n, loads in found.loads.items()}
+    loads = {
+        n: [[load.code.digest, asdict(load.traffic), asdict(load.issue)] for load in loads]
+        for n, loads in found.loads.items()
+    }
     return json.dumps({"codes": codes, "loads": loads, "missed": found.missed})
 
 
@@ -94,17 +96,21 @@ def read(text: str) -> Features:
     """Return the features that `written` wrote."""
     content = json.loads(text)
     codes = {name: CodeObject.model_validate(code) for name, code in content["codes"].items()}
-    loads = {n: [Load(codes[c], Traffic(**t)) for c, t in loads] for n, loads in content["loads"].items()}
+    loads = {
+        n: [Load(codes[c], Traffic(**t), Issue(**i)) for c, t, i in loads] for n, loads in content["loads"].items()
+    }
     return Features(loads, content["missed"])
 
 
 def _inspected(entries: Sequence[Entry], gpu: Gpu) -> Features:
     try:
-        found = inspect.seen(entries[0].source, {entry.case: entry.inputs for entry in entries}, gpu, TIMEOUT_S)
+        inputs = {entry.case: entry.inputs for entry in entries}
+        found = inspect.seen(entries[0].source, inputs, gpu, TIMEOUT_S, counts=True)
     except KernelFailure as failure:
         return Features({}, dict.fromkeys((entry.name for entry in entries), failure.reason))
     loads = {entry.name: found.loads(entry.case) for entry in entries}
-    reason = found.report.log or "; ".join(found.report.missed) or "not all of its launches were traced"
+    uncounted = next((one.uncounted for one in found.answer.launches if one.uncounted), "")
+    reason = found.report.log or "; ".join(found.report.missed) or uncounted or "it launched nothing"
     return Features(
         {name: launches for name, launches in loads.items() if launches},
         {name: reason[:400] for name, launches in loads.items() if not launches},

@@ -62,13 +62,13 @@ def fitted(found: Times, report: Callable[[str], object], start: float | None = 
     gpu = gpus.named(found.heading.machine)
     entries = suite.entries(gpu)
     missing = features.missing(entries, gpu)
-    report(f"{len(found.measured)} times; {missing} kernels to compile and trace")
-    traced = features.features(entries, gpu)
-    dropped = traced.missed | found.dropped
+    report(f"{len(found.measured)} times; {missing} kernels to compile and count")
+    counted = features.features(entries, gpu)
+    dropped = counted.missed | found.dropped
     points = [
-        Point(e.name, e.family, e.case, tuple(traced.loads[e.name]), found.measured[e.name].time_us)
+        Point(e.name, e.family, e.case, tuple(counted.loads[e.name]), found.measured[e.name].time_us)
         for e in entries
-        if e.name in traced.loads and e.name in found.measured
+        if e.name in counted.loads and e.name in found.measured
     ]
     if len(points) < LEAST:
         reason = next(iter(dropped.values()), "no reason is known")

@@ -85,6 +85,10 @@ def known(device: Device, machine: str = "") -> Gpu:
         )
     if found not in (None, gpu):
         raise SetupError(f"the GPU here, {device.name!r}, is {found.name}, not {gpu.name}")
+    if not gpu.arch.startswith("gfx"):
+        raise SetupError(
+            f"there is no model of {gpu.name} to calibrate: only code for AMD's GPUs is counted without them"
+        )
     return gpu
 
 

@@ -11,7 +11,6 @@ from kernel_scientist.cli.common import JSON, UNDECIDED, Call, not_empty, show, 
 
 if TYPE_CHECKING:
     from kernel_scientist.calibrate.history import Calibration
-    from kernel_scientist.hardware.gpus import Gpu
 
 PORT = click.IntRange(1, 65535)
 NO_GPU = "torch finds no GPU here: these are the figures of each machine's last calibration"
@@ -97,9 +96,8 @@ def compile(
 
 
 @click.command()
-@click.option("--machine", default="", metavar="NAME", help="mi300x, h100, ...; default: as the driver reports.")
+@click.option("--machine", default="", metavar="NAME", help="mi300x, mi325x, ...; default: as the driver reports.")
 @click.option("--published", is_flag=True, help="Fit the MI300X's constants to the times in data/published; no GPU.")
-@click.option("--trace", is_flag=True, help="Only compile and trace the suite for --machine; no GPU.")
 @click.option("--from", "source", metavar="FILE", help="Fit to times that an earlier run wrote; no GPU.")
 @click.option(
     "--times", callback=written(), metavar="FILE", help="Write times there; default: data/calibration/MACHINE.jsonl."
@@ -109,7 +107,6 @@ def compile(
 def calibrate(
     machine: str,
     published: bool,
-    trace: bool,
     source: str | None,
     times: str | None,
     seconds: float | None,
@@ -120,9 +117,8 @@ def calibrate(
     With --published the times are those of data/published, and the constants go to calibration.json there; a
     calibration on a device takes precedence. Without a GPU it prints the last calibrations.
 
-    What --trace makes is kept in the folder $KERNEL_SCIENTIST_FEATURES, which can be carried to the GPU's machine: a
-    calibration there needs only to time. Each time is written when it is measured, so --from can fit to those of a run
-    that was ended.
+    Each time is written when it is measured, so --from can fit to those of a run that was ended. NVIDIA's GPUs have no
+    model: their code is not executed without them.
 
     Exit code: 0 the goal is met (Spearman's rho at least 0.9 and a top-1 regret of at most 10 % within every family) or
     there is no GPU, 1 it is not met, 2 the set-up is wrong.
@@ -137,9 +133,6 @@ def calibrate(
 
         fitted = tables.calibrate(lambda line: click.echo(line, err=True))
         show(fitted.model_dump(mode="json", exclude={"missed"}), as_json)
-        return
-    if trace:
-        _trace(gpus.named(machine), as_json)
         return
     if source:
         from kernel_scientist.calibrate import times as files
@@ -157,18 +150,6 @@ def calibrate(
 
 def _progress(line: str) -> None:
     click.echo(line, err=True)
-
-
-def _trace(gpu: "Gpu", as_json: bool) -> None:
-    from kernel_scientist.calibrate import features, suite
-    from kernel_scientist.records import environment
-
-    entries = suite.entries(gpu)
-    _progress(f"{features.missing(entries, gpu)} kernels to compile and trace for {gpu.name}")
-    found = features.features(entries, gpu)
-    folder = str(environment.features_folder())
-    show({"machine": gpu.name, "traced": len(found.loads), "missed": found.missed, "folder": folder}, as_json)
-    sys.exit(1 if found.missed else 0)
 
 
 def _show_calibration(calibration: "Calibration", as_json: bool) -> None:

@@ -1,5 +1,5 @@
-"""What follows from the counts of a kernel's timed cases, which the machine made while it executed them: a HIP kernel's
-predicted time, and where the programs of any kernel spend it, by source line.
+"""What follows from the counts of a kernel's timed cases, which the machine made while it executed them: its predicted
+time, and where its programs spend it, by source line.
 """
 
 import contextlib
@@ -25,12 +25,9 @@ from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
 from kernel_scientist.records.gpu import TorchOperation
-from kernel_scientist.records.kernel import Case
+from kernel_scientist.records.kernel import Case, Work
 from kernel_scientist.records.source_line import SourceLine
 from kernel_scientist.workers.validation import protocol_violation
-
-BYTES = 0.5
-"""Share of a case's compulsory bytes that its launches must move, as for Triton's (`capture.inspect`)."""
 
 
 class CountedOperation(BaseModel):
@@ -86,20 +83,19 @@ class CountedPredictor:
         """Return the report with launches and what is missing, and the prediction of every case; none unless all can be
         predicted. Raises KernelFailure for counts of other code than was compiled."""
         objects, launches, missed, found = list(self.report.objects), list[Launch](), list[str](), list[Prediction]()
-        known = constants.of(self.gpu.name)
+        known, seen = constants.of(self.gpu.name), {launch.case for launch in self.report.launches}
         for case in cases:
             call = self.calls.get(case.name, CallCounts())
             loads = [self._load(counts) for counts in call.counts]
-            both = zip(call.counts, loads, strict=True)
+            both = zip(call.counts, loads, strict=True) if case.name not in seen else ()
             launches += [self._launch(case, counts, load.code, objects) for counts, load in both]
             operations = [TorchOperation(case=case.name, **one.model_dump()) for one in call.operations]
-            if reason := self._obstacle(case, loads, operations):
+            work = self.problem.work(case)
+            if reason := self._obstacle(loads, operations, work):
                 missed.append(f"{case.name}: no prediction: {reason}")
                 continue
-            every = [(n, 1, load) for n, load in enumerate(loads)]
-            every += [(one.after, 0, predict.torch_load(one, self.gpu)) for one in operations]
-            ordered = [load for *_, load in sorted(every, key=lambda each: each[:2])]
-            found.append(predict.predict(self.gpu, case.name, self.problem.work(case), ordered, known))
+            ordered = predict.in_order(loads, operations, self.gpu)
+            found.append(predict.predict(self.gpu, case.name, work, ordered, known))
         changes = {
             "objects": tuple(objects),
             "launches": (*self.report.launches, *launches),
@@ -121,21 +117,11 @@ class CountedPredictor:
         _, listed = self._compiled(counts)
         return by_line(load.code.kernel, counts, listed, longest, self.gpu, self.source)
 
-    def _obstacle(self, case: Case, loads: Sequence[Load], operations: Sequence[TorchOperation]) -> str:
-        """Return why a case cannot be predicted; empty if it can be."""
-        if not loads:
-            return "no launch of it was counted, or more than a report holds"
-        if len(operations) > MOST_OPERATIONS:
+    @staticmethod
+    def _obstacle(loads: Sequence[Load], operations: Sequence[TorchOperation], work: Work) -> str:
+        if loads and len(operations) > MOST_OPERATIONS:
             return f"torch does more than {MOST_OPERATIONS} operations in it"
-        for one in operations:
-            if one.fetches:
-                return f"torch's `{one.name}` brings values to the host, which decide what is launched"
-            if one.name not in predict.STREAMING:
-                return f"the model knows no time of torch's `{one.name}`"
-        moved, least = sum(load.traffic.unique_bytes for load in loads), self.problem.work(case).bytes
-        if moved < BYTES * least:
-            return f"its launches move {moved:.3g} bytes of {least:.3g} that the case needs"
-        return ""
+        return predict.obstacle(loads, operations, work)
 
     def _load(self, counts: LaunchCounts) -> Load:
         _, found = self._compiled(counts)

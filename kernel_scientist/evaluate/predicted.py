@@ -63,8 +63,7 @@ class PreviewedEvaluator(Evaluator):
         if not seen.report.ok and self.pool.device != "cpu" and kernel.language in ("hip", "cuda"):
             return self._without_preview(so_far, refusal(seen.report))  # torch has already built it successfully
         known = {**so_far.environment, "arch": self.gpu.arch, "compiler": seen.report.compiler}
-        changes = {"compile": seen.report, "predictions": seen.predictions, "environment": known}
-        found = so_far.model_copy(update=changes)
+        found = so_far.model_copy(update={"compile": seen.report, "environment": known})
         if seen.report.ok:
             return found
         why = refusal(seen.report)
@@ -85,7 +84,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         """Inputs of the timed cases, by case: large ones take long to generate."""
 
     def compile(self, kernel: Kernel) -> Evaluation:
-        """Screen the kernel's file, compile what it launches on every timed case, and predict its time."""
+        """Screen the kernel's file, and compile what it launches on every timed case."""
         start = time.monotonic()
         with self.pool.worker() as worker:
             layers = worker.layers
@@ -102,15 +101,11 @@ class PredictedEvaluator(PreviewedEvaluator):
         """Fail the kernel: without a preview there is no result for it."""
         return failed(why, so_far)
 
-    def _with_preview(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Add the preview. A kernel whose predicted time is below the floor is rejected, if the work is a least one.
+    def _above_floor(self, found: Evaluation) -> Evaluation:
+        """Return the evaluation; failed if a prediction is below the floor of a least work.
 
         The model moves every byte, because it starts and ends with empty caches.
         """
-        return self._above_floor(super()._with_preview(kernel, so_far))
-
-    def _above_floor(self, found: Evaluation) -> Evaluation:
-        """Return the evaluation; failed if a prediction is below the floor of a least work."""
         cold = replace(self.gpu, kept_bytes=0)
         floors_us = {case.name: floor_us(self.problem.work(case), cold) for case in self.profile.benchmarks}
         for p in found.predictions:
@@ -133,36 +128,33 @@ class PredictedEvaluator(PreviewedEvaluator):
         if checked.verdict is not Verdict.OK or not self.harness.executed_s:
             return checked
         report = checked.compile or CompileReport(ok=True, compiler="")
-        benchmarks, predictions = self.profile.benchmarks, checked.predictions
+        benchmarks = self.profile.benchmarks
         counted = [case.name for case in benchmarks]
-        if kernel.language != "hip":  # its time is predicted already
-            furthest = min(predictions, key=lambda p: p.floor_us / p.time_us, default=None)
-            counted = [furthest.case] if furthest else []
         work = TimedCases(self.driver, self.timed_inputs, report.launches, reports.kernels, counted)
         try:
             words = self._on_timed_cases(kernel, work, benchmarks)
             checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
-            return timed(self._with_counts(kernel, checked, self._counted(kernel, report, work)), "check", start)
+            return timed(self._with_counts(checked, self._counted(kernel, report, work)), "check", start)
         except KernelFailure as failure:
             return failed(failure, checked)
 
-    def _with_counts(self, kernel: Kernel, checked: Evaluation, counted: CountedPredictor) -> Evaluation:
-        """Add where time goes by source line, and to a HIP kernel its predictions. May raise KernelFailure."""
-        if kernel.language == "hip" and checked.compile:
-            report, predictions = counted.predictions(self.profile.benchmarks)
-            checked = self._above_floor(checked.model_copy(update={"compile": report, "predictions": predictions}))
+    def _with_counts(self, checked: Evaluation, counted: CountedPredictor) -> Evaluation:
+        """Add the predictions, and where time goes by source line. May raise KernelFailure."""
+        report, predictions = counted.predictions(self.profile.benchmarks)
+        checked = self._above_floor(checked.model_copy(update={"compile": report, "predictions": predictions}))
         lined = tuple(p.model_copy(update={"lines": counted.lines(p.case)}) for p in checked.predictions)
         return checked.model_copy(update={"predictions": lined})
 
     def predict(self, kernel: Kernel, cases: Sequence[Case]) -> tuple[Prediction, ...]:
         """Return the predicted times of some timed cases, without a verdict; none if they cannot be predicted.
 
-        Of a HIP kernel only what is counted is executed, and its values are compared. Raises KernelFailure.
+        What Triton launches is counted without inputs, if that suffices. Otherwise what is counted is executed with
+        inputs, and its values are compared. Raises KernelFailure.
         """
-        seen = self.previewer.preview(kernel.source, cases)
+        seen = self.previewer.preview(kernel.source, cases, counts=True)
         if not seen.report.ok:
             raise refusal(seen.report)
-        if kernel.language != "hip" or self.pool.machine is None:
+        if seen.predictions or self.pool.machine is None:
             return seen.predictions
         driver = Driver(self.problem, self.harness.model_copy(update={"executed_s": LEAST_S}), self.pool)
         work = TimedCases(driver, self.timed_inputs, (), counted=[case.name for case in cases])

@@ -20,15 +20,13 @@ def unchanged(base: Evaluation, compiled: Evaluation) -> Evaluation | None:
     before, after = base.compile, compiled.compile
     if before is None or after is None or not after.launches or _launches(before) != _launches(after):
         return None
-    if [p.time_us for p in base.predictions] != [p.time_us for p in compiled.predictions]:
-        return None
-    reason = "machine code, launches and predicted times are those of its base"
+    reason = "machine code and launches are those of its base"
     return compiled.model_copy(update={"verdict": Verdict.NO_CHANGE, "reason": reason})
 
 
 def _launches(report: CompileReport) -> list[Any]:
     codes = [_code(code) for code in report.objects]
-    return [(launch.case, launch.grid, codes[launch.code]) for launch in report.launches]
+    return [(launch.case, launch.grid, launch.scalars, codes[launch.code]) for launch in report.launches]
 
 
 def _code(code: CodeObject) -> Any:

@@ -126,14 +126,6 @@ def cache_folder() -> Path:
     return Path(os.environ.get("KERNEL_SCIENTIST_CACHE") or root() / ".cache")
 
 
-def features_folder() -> Path:
-    """Return the folder of the features of calibration's kernels: `$KERNEL_SCIENTIST_FEATURES`, else in the cache.
-
-    It can be filled on a machine without a GPU and carried to the one that has it.
-    """
-    return Path(os.environ.get("KERNEL_SCIENTIST_FEATURES") or cache_folder() / "features")
-
-
 def host_folder() -> Path:
     """Return the folder of what all checkouts of a user share on this host, unless a cache folder is named."""
     given, shared = os.environ.get("KERNEL_SCIENTIST_CACHE"), os.environ.get("XDG_CACHE_HOME")
@@ -150,13 +142,13 @@ def keep(file: Path, text: str) -> None:
 
 @functools.cache
 def sources_digest(*packages: str) -> str:
-    """Return a digest of the sources of packages of this project, such as `gpu`, for cache keys of their results.
+    """Return a digest of the sources of packages and modules of this project, such as `gpu`, for cache keys of results.
 
     This invalidates cached results whenever the code that computed them changes.
     """
     package, total = Path(__file__).resolve().parents[1], hashlib.sha256()
     for folder in packages:
-        for file in sorted((package / folder).rglob("*")):
+        for file in sorted((package / folder, *(package / folder).rglob("*"))):
             if file.suffix in (".py", ".cpp", ".h"):
                 total.update(f"{file.relative_to(package)}\0".encode() + file.read_bytes())
     return total.hexdigest()

@@ -92,6 +92,8 @@ class Launch(Record):
     """Triton's `num_stages`."""
     constants: dict[str, str] = Field(default_factory=dict)
     """Compile-time arguments."""
+    scalars: dict[str, str] = Field(default_factory=dict)
+    """Its other numbers, such as sizes and strides."""
     code: int
     """Index of the launch's code object in the report's list."""
     autotuned: int = 0

@@ -84,7 +84,8 @@ def _submission(file: Path, source: str, gpu: Gpu, problem: str | None, params: 
         return _without_problem(source, gpu, params, refusals)
     fitting = find(name)
     cases = fitting.profile("full" if params.profile == "auto" else params.profile).benchmarks
-    inspection = inspect.inspect(source, fitting, cases, gpu, params.harness.inspect_timeout_s)
+    counts = inspect.counted_here(gpu)
+    inspection = inspect.inspect(source, fitting, cases, gpu, params.harness.inspect_timeout_s, counts)
     return _report(inspection, fitting, cases, params, lines)
 
 
@@ -145,9 +146,10 @@ def _report(
     inspection: Inspection, problem: Problem | None, cases: Sequence[Case], params: Params, lines: bool = False
 ) -> dict[str, Any]:
     report = preview.compiled(inspection, params.harness.build_timeout_s)
-    predictions = inspection.predictions(problem, cases) if problem else ()
-    unpredicted = inspection.unpredicted(problem, cases) if problem and not inspection.answer.inline else ()
-    if lines and problem and cases and report.ok and inspection.gpu.arch.startswith("gfx"):
+    counted = inspect.counted_here(inspection.gpu)
+    predictions = inspection.predictions(problem, cases) if problem and counted else ()
+    unpredicted = inspection.unpredicted(problem, cases) if problem and counted and not inspection.answer.inline else ()
+    if lines and problem and cases and report.ok and counted:
         found = hot_lines.Executed(problem, inspection.gpu, params.harness, inspection.source)
         report, predictions = found.added(cases, report, predictions)
     return {

@@ -10,7 +10,9 @@ from kernel_scientist.calibrate.history import Calibration
 from kernel_scientist.calibrate.times import Device, Measured
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
-from kernel_scientist.gpu.model.predict import Load, Traffic
+from kernel_scientist.gpu.model.issue import Issue
+from kernel_scientist.gpu.model.launch import Traffic
+from kernel_scientist.gpu.model.predict import Load
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.evaluation import CodeObject
 
@@ -30,11 +32,8 @@ TRUTH = replace(
 )
 
 
-def code(num_warps: int, **mix: float) -> CodeObject:
-    loop = {name.replace("_x", " "): int(count) for name, count in mix.items()}
-    return CodeObject(
-        kernel="k", arch="gfx942", digest="", num_warps=num_warps, vgpr=64, lds_bytes=8192, mix=({"valu": 20}, loop)
-    )
+def code(num_warps: int) -> CodeObject:
+    return CodeObject(kernel="k", arch="gfx942", digest="", num_warps=num_warps, vgpr=64, lds_bytes=8192)
 
 
 def points(noise: float, seed: int = 0, families: int = 6) -> list[Point]:
@@ -42,14 +41,14 @@ def points(noise: float, seed: int = 0, families: int = 6) -> list[Point]:
     rng, gpu, found = random.Random(seed), gpus.named("mi300x"), list[Point]()
     for family, number in ((f, n) for f in range(families) for n in range(24)):
         programs, trips = 1 << (6 + 4 * (number % 3)), rng.choice([8, 64])
-        amounts = {"valu": 20.0, "lds_read_x128": 4.0, "vmem_load_x128": 2.0, "v_mfma_f32_32x32x8_bf16": 1.0}
-        heavy = ("valu", "lds_read_x128", "vmem_load_x128", "")[family % 4]
-        amounts |= {heavy: amounts[heavy] * rng.choice([20, 50])} if heavy else {}
+        cycles = {"vector": 80.0 * trips, "lds": 32.0 * trips, "l1": 32.0 * trips}
+        heavy = ("vector", "lds", "l1", "")[family % 4]
+        cycles |= {heavy: cycles[heavy] * rng.choice([20, 50])} if heavy else {}
         moved = programs * trips * (4096.0 if family != 3 else 65536.0) * rng.uniform(0.5, 2)
         flops = programs * trips * 2.0**21 * (24 if family == 5 else 1) * rng.uniform(0.5, 2)
         l2 = moved * rng.uniform(1, 2)
-        traffic = Traffic(programs, 0.0, l2 * (12 if family == 4 else 1), l2, moved, {"bf16": flops}, (float(trips),))
-        load = Load(code(rng.choice([4, 8]), **amounts), traffic)
+        traffic = Traffic(programs, 0.0, l2 * (12 if family == 4 else 1), l2, moved, {"bf16": flops})
+        load = Load(code(rng.choice([4, 8])), traffic, Issue(**cycles, rounds=trips))
         loads = (load, load) if number % 5 == 0 else (load,)
         time_us = predict.time_us(gpu, loads, TRUTH) * math.exp(rng.gauss(0, noise))
         found.append(Point(f"f{family} {number}", f"f{family}", f"c{number % 3}", loads, time_us))

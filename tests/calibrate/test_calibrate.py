@@ -3,13 +3,12 @@
 import json
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernel_scientist.calibrate import features, history, measure, suite, times
+from kernel_scientist.calibrate import history, measure, suite, times
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
@@ -135,18 +134,9 @@ def test_a_calibration_from_end_to_end_with_the_models_own_times(root: Path, mon
         times.read(file)
 
 
-def test_features_are_found_in_the_folder_that_was_carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are not looked for by Python's version or torch's build, so those of another machine are found."""
-    gpu = gpus.named("h100")
-    entries = suite.entries(gpu)[:3]
-    monkeypatch.setenv("KERNEL_SCIENTIST_FEATURES", str(tmp_path))
-    made = features.features(entries, gpu)
-    assert len(made.loads) == 3 and not made.missed and features.missing(entries, gpu) == 0
-    version = metadata.version
-    monkeypatch.setattr(metadata, "version", lambda name: f"{version(name).partition('+')[0]}+other")
-    assert features.missing(entries, gpu) == 0 and features.features(entries, gpu) == made
-    monkeypatch.setattr(metadata, "version", lambda name: "0.1")
-    assert features.missing(entries, gpu) == 1
+def test_there_is_no_model_of_a_gpu_whose_code_is_not_executed_here() -> None:
+    with pytest.raises(SetupError, match="there is no model of H100"):
+        measure.known(MI300X.model_copy(update={"name": "NVIDIA H100 80GB HBM3"}))
 
 
 @pytest.mark.gpu

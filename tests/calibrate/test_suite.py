@@ -49,9 +49,8 @@ def test_a_family_ends_at_memory_and_at_latency_and_a_gemm_at_arithmetic() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", ["mi300x", "h100"])
-def test_kernels_compile_and_are_traced_without_a_gpu(machine: str) -> None:
-    gpu = gpus.named(machine)
+def test_kernels_compile_and_are_counted_without_a_gpu() -> None:
+    gpu = gpus.named("mi300x")
     settings = (
         "copy.*ROUNDS16",
         "softmax.*BLOCK512",
@@ -76,7 +75,7 @@ def test_a_source_that_does_not_compile_says_why() -> None:
     entry = next(e for e in suite.entries(gpu) if e.family == "copy")
     seen = features([replace(entry, source=entry.source.replace("tl.load(x", "tl.lode(x"))], gpu)
     assert not seen.loads and "lode" in seen.missed[entry.name]
-    with pytest.raises(SetupError, match=r"(?s)none of 1 kernels can be compiled and traced here.*lode"):
+    with pytest.raises(SetupError, match=r"(?s)none of 1 kernels can be compiled and counted here.*lode"):
         published.require(seen)
 
 
@@ -86,7 +85,7 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
     script = dedent("""
         import contextlib, json, sys, time
         import torch
-        from kernel_scientist.gpu.interpreter import numerics
+        from tests.interpreter import numerics
         from kernel_scientist.calibrate import builds, measure, suite
         from kernel_scientist.calibrate.suite import Entry
         from kernel_scientist.hardware import gpu as host_gpu

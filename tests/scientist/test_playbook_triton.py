@@ -22,7 +22,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.compile.source import KernelSource
-from kernel_scientist.gpu.interpreter import numerics
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load
 from kernel_scientist.problems.problem import Problem
@@ -35,6 +34,7 @@ from kernel_scientist.scientist.playbook.transformation import Transformation
 from kernel_scientist.scientist.playbook.triton_file import structural
 from kernel_scientist.scientist.proposals import ExperimentTask, Lessons
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
+from tests.interpreter import numerics
 from tests.trials import trial
 
 pytestmark = pytest.mark.slow

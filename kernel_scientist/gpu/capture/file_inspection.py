@@ -136,7 +136,7 @@ def seen_file(
     told: list[str] = []
     while True:
         small, skip = [name for name, times in ended.items() if times == 1], [n for n, t in ended.items() if t > 1]
-        what = {"file": file, "entry": entry, "inputs": inputs, "small": small, "skip": skip}
+        what = {"file": file, "entry": entry, "inputs": inputs, "small": small, "skip": skip, "counts": False}
         try:
             found = asked(source, gpu, timeout_s, what, place.readable)
         except CompilerEndedError as end:

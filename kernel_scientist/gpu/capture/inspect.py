@@ -22,7 +22,9 @@ from kernel_scientist.gpu.capture import case_shapes
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.isa.findings import findings
+from kernel_scientist.gpu.machine import build
 from kernel_scientist.gpu.model import constants, predict
+from kernel_scientist.gpu.model.issue import Issue
 from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu
@@ -41,8 +43,8 @@ MEMORY_BYTES = 24 << 30
 
 UNKNOWN = {"constants": {}, "tuned": (), "dialect": "", "operands": ()}
 """Fields of a code object that its assembly does not tell: only the inspecting process says them."""
-BYTES, FLOPS = 0.5, 0.98
-"""Shares of a case's compulsory bytes, and of its flops if there is a `tl.dot`, that its launches must contain."""
+FLOPS = 0.98
+"""Share of a case's flops that its launches must do, if they multiply matrices: without inputs no value is compared."""
 MOST_BYTES = 64 << 20
 """Maximum size of a file that the process leaves."""
 WORDS = 1000
@@ -51,10 +53,13 @@ SHARE = 0.8
 """Share of the time limit after which no further case is started."""
 
 
-class TracedLaunch(Launch):
-    """A launch and its trace."""
+class CountedLaunch(Launch):
+    """A launch and what it does, if that was counted."""
 
-    trace: Traffic
+    traffic: Traffic | None = None
+    issue: Issue | None = None
+    uncounted: str = ""
+    """Why it was not."""
 
 
 class Answer(Record):
@@ -65,7 +70,7 @@ class Answer(Record):
     """Whether the compiler failed, or the GPU would refuse the code; otherwise the inspection failed."""
     timed_out: bool
     """Whether the time limit was reached before all cases were inspected."""
-    launches: tuple[TracedLaunch, ...]
+    launches: tuple[CountedLaunch, ...]
     operations: tuple[TorchOperation, ...]
     codes: tuple[CodeObject, ...]
     missed: tuple[str, ...]
@@ -75,6 +80,8 @@ class Answer(Record):
     def _whole(self) -> "Answer":
         if any(not 0 <= launch.code < len(self.codes) for launch in self.launches):
             raise ValueError("a launch of code that is not there")
+        if any((launch.traffic is None) != (launch.issue is None) for launch in self.launches):
+            raise ValueError("a launch that was counted in part")
         if any(code.num_warps < 1 for code in self.codes):
             raise ValueError("a code object without warps")
         return self
@@ -105,35 +112,33 @@ class Inspection:
 
     def _obstacle(self, case: str, work: Work) -> str:
         """Return why a case cannot be predicted; empty if it can be."""
-        launches = [launch for launch in self.answer.launches if launch.case == case]
+        for launch in self.answer.launches:
+            if launch.case == case and launch.traffic is None:
+                return f"{launch.kernel} was not counted: {launch.uncounted}"
         operations = [operation for operation in self.answer.operations if operation.case == case]
-        if not launches:
-            return "no launch of a Triton kernel was seen"
-        for launch in launches:
-            if not launch.trace.traced:
-                return f"{launch.kernel} was not traced"
-            if lines := ", ".join(str(line) for line in launch.trace.guesses):
-                return f"{launch.kernel}, line {lines}: a branch or a loop depends on values that only running it shows"
-        for operation in operations:
-            if operation.fetches:
-                return f"torch's `{operation.name}` brings values to the host, which decide what is launched"
-            if operation.name not in predict.STREAMING:
-                return f"the model knows no time of torch's `{operation.name}`"
-        moved = sum(launch.trace.unique_bytes for launch in launches)
-        flops = sum(sum(launch.trace.flops.values()) for launch in launches)
-        if moved < BYTES * work.bytes:
-            return f"its launches move {moved:.3g} bytes of {work.bytes:.3g} that the case needs"
-        if 0 < flops < FLOPS * work.flops:
-            return f"its `tl.dot` compute {flops:.4g} flops of {work.flops:.4g} that the case needs"
-        return ""
+        launched = self._launched(case)
+        flops = sum(sum(load.traffic.flops.values()) for load in launched)
+        if any(load.code.mfma for load in launched) and flops < FLOPS * work.flops:
+            return f"its matrix products have {flops:.4g} flops of {work.flops:.4g} that the case needs"
+        return predict.obstacle(launched, operations, work)
+
+    def _launched(self, case: str) -> list[predict.Load]:
+        return [
+            predict.Load(self.answer.codes[one.code], one.traffic, one.issue)
+            for one in self.answer.launches
+            if one.case == case and one.traffic is not None and one.issue is not None
+        ]
 
     def loads(self, case: str) -> list[predict.Load]:
         """Return the loads of a case's launches and of torch's operations among them, in order."""
-        codes, launches = self.answer.codes, enumerate(self.answer.launches)
-        found = [(i, 1, predict.Load(codes[one.code], one.trace)) for i, one in launches if one.case == case]
-        told = [one for one in self.answer.operations if one.case == case]
-        found += [(one.after, 0, predict.torch_load(one, self.gpu)) for one in told]
-        return [load for *_, load in sorted(found, key=lambda each: each[:2])]
+        first = next((n for n, one in enumerate(self.answer.launches) if one.case == case), 0)
+        operations = [one for one in self.answer.operations if one.case == case]
+        return predict.in_order(self._launched(case), operations, self.gpu, first)
+
+
+def counted_here(gpu: Gpu) -> bool:
+    """Return whether the machine executes code for the GPU, so that its launches can be counted."""
+    return gpu.arch.startswith("gfx")
 
 
 def facts(gpu: Gpu) -> Facts:
@@ -141,17 +146,20 @@ def facts(gpu: Gpu) -> Facts:
     return Facts(gpu.name, gpu.arch, gpu.units, gpu.wave, occupancy.limits(gpu.arch).lds_workgroup, gpu.l2_bytes)
 
 
-def inspect(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float) -> Inspection:
+def inspect(
+    source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, timeout_s: float, counts: bool = False
+) -> Inspection:
     """Import a submission, call it on the shapes of a problem's cases, and compile its launches for the GPU.
 
-    Raises KernelFailure when the process dies or exceeds the time limit.
+    `counts`: also count what they do, as far as that can be known without inputs. Raises KernelFailure when the process
+    dies or exceeds the time limit.
     """
-    kept = _kept(source, problem, cases, gpu)
+    kept = _kept(source, problem, cases, gpu, counts)
     if kept.exists():
         return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
     inputs = {case.name: case_shapes.described(problem, case) for case in cases}
     files = problem.read_sources("cuda")
-    found = seen(problem.adapted(source), inputs, gpu, timeout_s, files=files)
+    found = seen(problem.adapted(source), inputs, gpu, timeout_s, files=files, counts=counts)
     if found.answer.timed_out:
         return found  # with more time the result may be more complete
     environment.keep(kept, found.answer.model_dump_json())
@@ -165,16 +173,16 @@ def seen(
     timeout_s: float,
     alone: bool = False,
     files: Mapping[str, str] | None = None,
+    counts: bool = False,
 ) -> Inspection:
     """Import a submission and call it on inputs described by `case_shapes`, by case name. Raises like `inspect`.
 
     `alone`: also compile each of its Triton kernels with invented arguments. `files`: text of the problem's Python
-    files by module name, which the submission may import.
+    files by module name, which the submission may import. `counts`: as for `inspect`.
     """
     cases = [{"name": name, "data": data} for name, data in inputs.items()]
-    return asked(
-        source, gpu, timeout_s, {"file": None, "alone": alone, "cases": cases, "modules": dict(files or {})}, ()
-    )
+    what = {"file": None, "alone": alone, "cases": cases, "modules": dict(files or {}), "counts": counts}
+    return asked(source, gpu, timeout_s, what, ())
 
 
 class CompilerEndedError(Exception):
@@ -199,11 +207,11 @@ def _folder() -> Path:
     return folder
 
 
-def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu) -> Path:
+def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, counts: bool) -> Path:
     """Return the cache file of an inspection, named by everything that it depends on."""
     known = json.dumps(asdict(constants.of(gpu.name)))  # the autotuner's choice depends on them
     versions = metadata.version("triton"), metadata.version("torch"), environment.sources_digest("gpu", "hardware")
-    parts = (source, problem.digest, *(c.name for c in cases), gpu.name, known, *versions)
+    parts = (source, problem.digest, *(c.name for c in cases), gpu.name, str(counts), known, *versions)
     return _folder() / f"{digest(chr(0).join(parts))}.json"
 
 
@@ -211,17 +219,19 @@ def _ask(
     folder: Path, source: str, gpu: Gpu, timeout_s: float, what: Mapping[str, Any], readable: tuple[str, ...]
 ) -> Answer:
     """Run the process, store the assembly that it left, and return its reply. Raises KernelFailure."""
+    library = str(build.build(environment.cache_folder() / "machine")) if counted_here(gpu) else ""
     request: dict[str, Any] = {
         **what,
         "facts": asdict(facts(gpu)),
         "gpu": gpu.name,
+        "machine": library,
         "constants": asdict(constants.of(gpu.name)),
         "seconds": SHARE * confine.patience_s(timeout_s),
     }
     (folder / "kernel.py").write_text(source)
     (folder / "request.json").write_text(json.dumps(request))
     program = [sys.executable, "-P", "-m", "kernel_scientist.gpu.capture.process"]
-    visible = (*bubblewrap.readable(), *bubblewrap.MACHINE, *bubblewrap.DEVICES, *readable)
+    visible = (*bubblewrap.readable(), *bubblewrap.MACHINE, *bubblewrap.DEVICES, *readable, *filter(None, (library,)))
     command = confine.command(program, folder, visible)
     status, log = confine.run(command, folder, timeout_s, MEMORY_BYTES)
     begun = (folder / "begun").exists()
@@ -298,7 +308,9 @@ def _inspection(gpu: Gpu, source: str, answer: Answer, seconds: float, cached: b
         log=answer.failure,
         code_bytes=sum(code.code_bytes for code in answer.codes) or None,
         objects=answer.codes,
-        launches=tuple(Launch(**launch.model_dump(exclude={"trace"})) for launch in answer.launches),
+        launches=tuple(
+            Launch(**launch.model_dump(exclude={"traffic", "issue", "uncounted"})) for launch in answer.launches
+        ),
         findings=(*findings(answer.codes, gpu.arch, source), *_torch(answer.operations)),
         missed=answer.missed,
     )

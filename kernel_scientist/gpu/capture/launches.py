@@ -1,4 +1,4 @@
-"""Intercepts every launch of a Triton submission: compiles and traces it instead of running it.
+"""Intercepts every launch of a Triton submission: compiles it, and counts what it would do if that is asked for.
 
 Runs in an untrusted process: imports the standard library, torch, triton, and modules of this package that need no
 more.
@@ -16,25 +16,24 @@ from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
 from kernel_scientist.gpu.capture import driver, jit, products, torch_writes
-from kernel_scientist.gpu.capture.counting_interpreter import integers
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.files.limits import cpu_seconds
-from kernel_scientist.gpu.capture.trace import trace
+from kernel_scientist.gpu.capture.launch_counter import LaunchCounter, UnknownValuesError
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.machine.allocations import tensors
+from kernel_scientist.gpu.machine.dispatch import Grid
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
-from kernel_scientist.gpu.model.launch import Traffic
+from kernel_scientist.gpu.model.predict import Load
 from kernel_scientist.gpu.toolchains import disassembly
-from kernel_scientist.hardware import occupancy
-from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.evaluation import CodeObject
 
 TUNING_SHARE = 0.4
 """Share of the time limit that one search of an autotuner may take."""
-TRACE_S = 60.0
+COUNT_S = 60.0
 GLUON = "Gluon"
 """Triton's dialect with explicit layouts."""
+NOT_COUNTED = "it was not asked for"
 OPTIONS = ("num_warps", "num_stages", "waves_per_eu", "matrix_instr_nonkdim", "kpack", "maxnreg", "num_ctas")
 FETCHING = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "cpu", "nonzero"))
 """Operations that bring values to the host."""
@@ -56,12 +55,15 @@ class Recorder:
     """The launches so far."""
 
     facts: Facts
-    gpu: Gpu
+    counter: LaunchCounter | None
+    """None: nothing is counted, for a GPU whose code nothing here executes."""
     constants: Constants
     deadline: float
     """On the clock of `time.monotonic()`."""
-    trace_s: float = TRACE_S
-    """CPU seconds after which the trace of one launch is given up."""
+    counts: bool = False
+    """Whether every launch is counted. Those that an autotuner tries are counted anyway."""
+    count_s: float = COUNT_S
+    """CPU seconds after which one launch is given up."""
     tuning_s: float = float("inf")
     """Seconds that one search of an autotuner may take, if that is less than its share of the time limit."""
     case: str = ""
@@ -74,7 +76,7 @@ class Recorder:
     functions: list[Any] = field(default_factory=list[Any])
     """The kernels that were launched."""
     timed_out: bool = False
-    """Whether the time limit was reached before all launches were traced."""
+    """Whether the time limit was reached before all launches were seen."""
     _kernels: dict[int, Any] = field(default_factory=dict[int, Any])
     """The function of each compiled kernel, by the compiled kernel's `id`."""
     _products: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
@@ -82,7 +84,6 @@ class Recorder:
     _configurations: int = 0
     _tuned: tuple[str, ...] = ()
     _trying: bool = False
-    _tracing: bool = False
     _tried_us: float = 0.0
     _tuned_until: float = math.inf
 
@@ -132,7 +133,7 @@ class Recorder:
 
     def called(self, name: str, storages: dict[str, float], fetches: bool) -> None:
         """Record an operation of torch: the bytes by storage, and whether values come to the host."""
-        if self._trying or self._tracing:  # Triton's interpreter itself converts constants by torch
+        if self._trying:
             return
         self.operations.append(
             {"case": self.case, "name": name, "after": len(self.launches), "storages": storages, "fetches": fetches}
@@ -155,15 +156,17 @@ class Recorder:
         bound = jit.bound(kernel, args, options)
         sizes: Any = grid(bound) if callable(grid) else grid
         x, y, z = (int(n) for n in (*sizes, 1, 1)[:3])
-        whole = (x, y, z)
+        whole: Grid = (x, y, z)
         code = self._code(compiled)
         self.facts.require_grid(code.object.kernel, whole, code.object.num_warps)
         self.functions += [] if any(kernel is one for one in self.functions) else [kernel]
-        seen = self._traced(kernel, bound, whole, code.object)
-        stages = int(getattr(compiled.metadata, "num_stages", 1) or 1)
-        if self._trying:
-            self._tried_us = predict.estimate(self.gpu, predict.Load(code.object, seen), self.constants).time_us
+        if 0 in whole:  # Triton launches nothing then
             return
+        if self._trying:
+            self._tried_us = self._predicted_us(compiled, bound, whole, code.object)
+            return
+        load, why = self._load(compiled, bound, whole, code.object) if self.counts else (None, NOT_COUNTED)
+        stages = int(getattr(compiled.metadata, "num_stages", 1) or 1)
         self.launches.append(
             {
                 "case": self.case,
@@ -172,9 +175,12 @@ class Recorder:
                 "num_warps": code.object.num_warps,
                 "num_stages": stages,
                 "constants": _constants(kernel, bound, compiled.metadata),
+                "scalars": _scalars(kernel, bound),
                 "code": code.number,
                 "autotuned": self._configurations,
-                "trace": asdict(seen),
+                "traffic": asdict(load.traffic) if load else None,
+                "issue": asdict(load.issue) if load else None,
+                "uncounted": why,
             }
         )
 
@@ -196,24 +202,29 @@ class Recorder:
             self.keep(compiled, self._tuned)
         return self.codes[id(compiled)]
 
-    def _traced(self, kernel: Any, bound: dict[str, Any], grid: tuple[int, ...], code: CodeObject) -> Traffic:
+    def _predicted_us(self, compiled: Any, bound: dict[str, Any], grid: Grid, code: CodeObject) -> float:
+        """Return the predicted time of a launch that an autotuner tries; infinite if it cannot be predicted."""
+        load, why = self._load(compiled, bound, grid, code)
+        if load is None or self.counter is None:
+            self._miss(f"{self.case}: {code.kernel}: the autotuner's first configuration stands for the best: {why}")
+            return math.inf
+        return predict.estimate(self.counter.gpu, load, self.constants).time_us
+
+    def _load(self, compiled: Any, bound: dict[str, Any], grid: Grid, code: CodeObject) -> tuple[Load | None, str]:
+        """Return what a launch does, or None and why that is not known."""
+        if self.counter is None:
+            return None, f"nothing here executes code for {self.facts.arch}"
         if code.dialect == GLUON:
-            self._miss(f"{self.case}: {code.kernel} is written in Gluon, which is compiled here and not traced")
-            return Traffic(programs=max(1, grid[0] * grid[1] * grid[2]))
-        slots = self.gpu.units * max(1, occupancy.resident(code.arch, *code.needs))
-        arguments = [tensor for value in bound.values() if hasattr(tensor := getattr(value, "base", value), "stride")]
-        known = integers(arguments, self.unknown)
-        self._tracing = True
+            return None, "it is written in Gluon, which is compiled here and not counted"
         try:
-            with cpu_seconds(self.trace_s, f"the trace of {code.kernel}"):
-                found, stored = trace(kernel, bound, grid, slots, self.gpu, known, self._trying)
+            with cpu_seconds(self.count_s, f"counting {code.kernel}"):
+                load, written = self.counter.load(compiled, bound, grid, code, self.unknown)
+        except UnknownValuesError as error:
+            return None, str(error)
         except Exception as error:
-            self._miss(f"{self.case}: {code.kernel} could not be traced: {type(error).__name__}: {error}"[:400])
-            return Traffic(programs=max(1, grid[0] * grid[1] * grid[2]))
-        finally:
-            self._tracing = False
-        self.unknown |= {start for start, end in known if any(start <= place < end for place in stored)}
-        return found
+            return None, f"{type(error).__name__}: {error}"[:400]
+        self.unknown |= set() if self._trying else written
+        return load, ""
 
     def _miss(self, words: str) -> None:
         if words not in self.missed:
@@ -245,6 +256,11 @@ def _read(compiled: Any, tuned: tuple[str, ...], operands: tuple[str, ...]) -> t
         "operands": operands,
     }
     return text, code.model_copy(update=known)
+
+
+def _scalars(kernel: Any, bound: dict[str, Any]) -> dict[str, str]:
+    given = ((p.name, bound[p.name]) for p in kernel.params if not p.is_constexpr)
+    return {name: str(value) for name, value in given if isinstance(value, int | float)}
 
 
 def _constants(kernel: Any, bound: dict[str, Any], metadata: Any) -> dict[str, str]:

@@ -37,17 +37,17 @@ class Previewer:
     gpu: Gpu
     harness: Harness
 
-    def preview(self, source: str, cases: Sequence[Case]) -> "Preview":
-        """Return a submission's code objects and its predicted time per case.
+    def preview(self, source: str, cases: Sequence[Case], counts: bool = False) -> "Preview":
+        """Return a submission's code objects, and its predicted time per case if its launches are to be counted.
 
         Raises KernelFailure if its process dies, with verdict `infrastructure` if this machine lacks a compiler. If the
         compiler refuses the code, the report is not ok.
         """
-        found = inspector.inspect(source, self.problem, cases, self.gpu, self.harness.inspect_timeout_s)
+        found = inspector.inspect(source, self.problem, cases, self.gpu, self.harness.inspect_timeout_s, counts)
         report = compiled(found, self.harness.build_timeout_s)
         if not report.ok:
             return Preview(report, (), found.answer.refused or bool(found.answer.inline))
-        missed = () if found.answer.inline else found.unpredicted(self.problem, cases)
+        missed = () if found.answer.inline or not counts else found.unpredicted(self.problem, cases)
         report = report.model_copy(update={"missed": tuple(dict.fromkeys((*report.missed, *missed)))})
         return Preview(report, found.predictions(self.problem, cases))
 

@@ -21,9 +21,10 @@ from kernel_scientist.gpu.capture import recorded_builds
 from kernel_scientist.gpu.capture.facts import Facts
 from kernel_scientist.gpu.capture.fake_device import pretended
 from kernel_scientist.gpu.capture.files import large_tensors, whole_file
+from kernel_scientist.gpu.capture.launch_counter import LaunchCounter
 from kernel_scientist.gpu.capture.launches import Recorder, TorchRecorder
 from kernel_scientist.gpu.capture.reply import WORDS, Reply, is_compilation, words
-from kernel_scientist.gpu.interpreter import numerics
+from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
 from kernel_scientist.sandbox import seccomp
@@ -38,11 +39,11 @@ def main() -> None:
     request: dict[str, Any] = json.loads(Path("request.json").read_text())
     recorder = Recorder(
         facts=Facts(**request["facts"]),
-        gpu=gpus.named(request["gpu"]),
+        counter=_counter(request),
+        counts=request["counts"],
         constants=Constants(**request["constants"]),
         deadline=time.monotonic() + request["seconds"],
     )
-    numerics.install()
     recorder.install()
     seccomp.confine_builder(programs=not recorder.facts.amd)  # Triton starts NVIDIA's assembler as a program
     with pretended(recorder.facts), recorded_builds.captured() as builds:
@@ -53,6 +54,15 @@ def main() -> None:
         else:
             _submission(request, recorder, reply)
         reply.write()
+
+
+def _counter(request: dict[str, Any]) -> LaunchCounter | None:
+    """Return what counts launches; None for a GPU whose code the machine does not execute."""
+    if not request["machine"]:
+        return None
+    return LaunchCounter(
+        library.loaded(Path(request["machine"])), Facts(**request["facts"]), gpus.named(request["gpu"])
+    )
 
 
 def _submission(request: dict[str, Any], recorder: Recorder, reply: Reply) -> None:

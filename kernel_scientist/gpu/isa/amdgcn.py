@@ -12,7 +12,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from kernel_scientist.gpu.isa.lds_conflicts import ARCHITECTURES, Wave
 from kernel_scientist.gpu.isa.symbols import plain
 from kernel_scientist.gpu.isa.tally import Instruction, tally
 from kernel_scientist.hardware import occupancy
@@ -76,8 +75,6 @@ class Body:
     labels: dict[str, int] = field(default_factory=dict[str, int])
     comments: dict[str, int] = field(default_factory=dict[str, int])
     ended: bool = False
-    wave: Wave | None = None
-    """Executes address arithmetic, where the banks of the LDS are known."""
 
 
 def read(text: str, num_warps: int, shared_bytes: int) -> list[CodeObject]:
@@ -86,7 +83,7 @@ def read(text: str, num_warps: int, shared_bytes: int) -> list[CodeObject]:
     arch = _ARCH.search(metadata.target)
     if arch is None:
         raise ValueError(f"the target {metadata.target!r} names no architecture")
-    bodies = _bodies(text, {kernel.name for kernel in metadata.kernels}, arch[1] in ARCHITECTURES)
+    bodies = _bodies(text, {kernel.name for kernel in metadata.kernels})
     if (lost := [k.name for k in metadata.kernels if not (k.name in bodies and bodies[k.name].ended)]) != []:
         raise ValueError(f"the code of kernel {lost[0]!r} is missing or ends in the middle")
     reserved = _reserved(text)
@@ -120,7 +117,7 @@ def _metadata(text: str) -> Metadata:
     return Metadata.model_validate(parse_yaml(block[1].split("\n...")[0]))
 
 
-def _bodies(text: str, kernels: set[str], known_banks: bool) -> dict[str, Body]:
+def _bodies(text: str, kernels: set[str]) -> dict[str, Body]:
     """Read each kernel's function from its label to `.Lfunc_end`, and the comments up to the next function."""
     bodies: dict[str, Body] = {}
     inside, last = None, None
@@ -131,7 +128,7 @@ def _bodies(text: str, kernels: set[str], known_banks: bool) -> dict[str, Body]:
         elif (label := _LABEL.match(line)) is not None:
             last = last if label[1].startswith(".") else None
             if label[1] in kernels:
-                inside = bodies[label[1]] = Body(wave=Wave() if known_banks else None)
+                inside = bodies[label[1]] = Body()
         elif last is not None and (comment := _COMMENT.match(line)) is not None:
             last.comments[comment[1]] = int(comment[2])
     return bodies
@@ -143,8 +140,7 @@ def _take(line: str, body: Body) -> Body:
         body.labels[label[1]] = len(body.instructions)
         code = label[2]
     if (found := _INSTRUCTION.match(code)) is not None:
-        conflicts = body.wave.conflicts(found[1], found[2].strip()) if body.wave is not None else 0
-        body.instructions.append(classify(found[1], found[2])._replace(conflicts=conflicts))
+        body.instructions.append(classify(found[1], found[2]))
     return body
 
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from kernel_scientist.gpu.isa import assembly
-from kernel_scientist.gpu.isa.tally import CONFLICT
 from kernel_scientist.gpu.machine import listing, static_checks
 from kernel_scientist.gpu.machine.listing import Listing, Statement
 from kernel_scientist.gpu.machine.places import Places
@@ -20,8 +19,6 @@ from kernel_scientist.records.evaluation import CodeObject
 NARROW_BITS = 32
 NARROW_COUNT = 4
 """Narrow accesses in loops from which a finding is reported; fewer may be a scale or an index."""
-CONFLICT_CYCLES = 16
-"""Cycles per iteration from which bank conflicts are reported."""
 MOST_OMISSIONS = 5
 """Missing waits of one file that are told; one that lacks more than that lacks a plan."""
 LOW = 0.25
@@ -75,7 +72,7 @@ def findings(objects: Sequence[CodeObject], arch: str, source_text: str) -> tupl
     named = [code.model_copy(update={"kernel": _name(code, objects)}) for code in objects]
     said = [
         line
-        for check in (_threads, _lds, _products, _spills, _scratch, _occupancy, _narrow, _conflicts)
+        for check in (_threads, _lds, _products, _spills, _scratch, _occupancy, _narrow)
         for code in named
         for line in check(code)
     ]
@@ -194,14 +191,6 @@ def _narrow(code: CodeObject) -> list[str]:
             if count >= NARROW_COUNT
         ]
     return said
-
-
-def _conflicts(code: CodeObject) -> list[str]:
-    """Return a sentence about conflicts between banks of the LDS in loops."""
-    cycles = sum(level.get(CONFLICT, 0) for level in code.mix[1:])
-    if cycles < CONFLICT_CYCLES:
-        return []
-    return [f"{code.kernel}: bank conflicts add at least {cycles} cycles to a wave's LDS accesses in its loops"]
 
 
 def _matrix(objects: Sequence[CodeObject], source: str) -> list[str]:

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-CONFLICT = "lds_conflict"
-"""Key of a mix: cycles, not instructions."""
-
 
 class Instruction(NamedTuple):
     """The relevant properties of an instruction."""
@@ -22,8 +19,6 @@ class Instruction(NamedTuple):
     """Label of the jump's target, if any."""
     falls: bool = True
     """Whether the next instruction may follow."""
-    conflicts: int = 0
-    """Cycles that conflicts between banks of the LDS add to it."""
 
 
 def tally(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> dict[str, Any]:
@@ -32,8 +27,6 @@ def tally(instructions: Sequence[Instruction], labels: Mapping[str, int]) -> dic
     mix: list[Counter[str]] = [Counter() for _ in range(max(depth, default=-1) + 1)]
     for instruction, level in zip(instructions, depth, strict=True):
         mix[level][instruction.kind] += 1
-        if instruction.conflicts:
-            mix[level][CONFLICT] += instruction.conflicts
     return {
         "mfma": dict(Counter(i.kind for i in instructions if i.matrix)),
         "accesses": dict(Counter(i.access for i in instructions if i.access)),

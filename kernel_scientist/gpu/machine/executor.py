@@ -163,7 +163,7 @@ class Executor:
         """Keep what is wrong. Raises as `run`."""
         name = launch.code.names[launch.name]
         self.findings += [(name, launch.grid, finding) for finding in result.findings]
-        _require_known(launch.code, name, result, self.sources)
+        require_known(launch.code, name, result, self.sources)
         if result.gave_up:
             raise RuntimeError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
 
@@ -189,7 +189,7 @@ class Executor:
         return found, launched
 
 
-def _require_known(code: Code, kernel: str, result: Result, sources: Sources) -> None:
+def require_known(code: Code, kernel: str, result: Result, sources: Sources) -> None:
     """Raise NotSimulatedError if an instruction was executed that the machine does not know, or the host was called."""
     buffers = (HOST_CALLS, 0) if code.calls_host else (HOST_CALLS,)
     for found in result.findings:

@@ -1,4 +1,4 @@
-"""Counts a launch by samples of its workgroups, as `capture.trace` counts one of Triton's.
+"""Counts a launch by samples of its workgroups.
 
 Two samples: workgroups from the first to the last of the grid, for the work of an average one, and one die's share of
 those that run first, for the lines that its L2 serves to several of them. Runs in workers: standard library and numpy.

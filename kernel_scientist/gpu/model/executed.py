@@ -1,8 +1,7 @@
 """What the model needs of a launch, from the counts of the machine that executed workgroups of it.
 
-A trace of Triton's source has trip counts, which weight the instructions of the code by the depth of loops. Here every
-instruction's executions are known, also those that depend on data. The counts come from an untrusted worker: they can
-be false, as the time of a GPU's worker could be, and the floor of a case bounds what that gains.
+Every instruction's executions are known, also those that depend on data. The counts come from an untrusted worker: they
+can be false, as the time of a GPU's worker could be, and the floor of a case bounds what that gains.
 """
 
 import re
@@ -14,18 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kernel_scientist.gpu.isa import amdgcn
 from kernel_scientist.gpu.machine.listing import Statement
-from kernel_scientist.gpu.model.issue import BITS, Issue, matrix_flops, pipeline_cycles
+from kernel_scientist.gpu.model.issue import BITS, WAVE, Issue, matrix_flops, pipeline_cycles
 from kernel_scientist.gpu.model.launch import Amount, Traffic
 from kernel_scientist.hardware.gpus import Gpu
 
-WAVE = 64
 MOST_INSTRUCTIONS, MOST_WORKGROUPS, MOST_STORAGES = 1 << 20, 1 << 16, 4096
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
 Size = Annotated[int, Field(ge=1, le=1 << 31)]
 Column = Annotated[tuple[Count, ...], Field(max_length=MOST_INSTRUCTIONS)]
-OVERLAPPED = 0.5
-"""Share of a wave's instructions between its loads and the waits for them from which it loads ahead: a loop that loads,
-waits and computes has few there, one that loads for its next iteration nearly all."""
 LDS_ATOMIC = 2.0
 """Cycles of an atomic operation in LDS without conflicts: those of an access of 32 bits."""
 _OPERANDS = re.compile(r"\d+x\d+x\d+_?(?:\d+b_?)?([a-z]+\d+)")
@@ -92,10 +87,11 @@ class LaunchCounts(BaseModel):
 
 def issue(counts: LaunchCounts, statements: Sequence[Statement]) -> Issue:
     """Return what an average wave of the sample issued."""
-    sums, flops, barriers, spilled = {"vector": 0.0, "lds": 0.0, "l1": 0.0}, 0.0, 0, 0.0
+    sums, flops, barriers, spilled = {"vector": 0.0, "lds": 0.0, "l1": 0.0, "stores": 0.0}, 0.0, 0, 0.0
     for executed, pipe, cycles, kind in costs(counts, statements):
         if pipe:
             sums[pipe] += cycles
+        sums["stores"] += cycles if kind.startswith("vmem_store") else 0.0
         flops += executed * matrix_flops(kind)
         barriers += executed if kind == "barrier" else 0
         if kind.startswith("scratch") and (bits := BITS.search(kind)):
@@ -108,7 +104,7 @@ def issue(counts: LaunchCounts, statements: Sequence[Statement]) -> Issue:
         barriers=barriers / waves,
         spilled_bytes=spilled / waves,
         reloads=counts.reloads / waves,
-        prefetched=counts.overlapped >= OVERLAPPED * counts.steps > 0,
+        ahead=min(1.0, counts.overlapped / max(1, counts.steps)),
     )
 
 
@@ -121,7 +117,7 @@ def costs(counts: LaunchCounts, statements: Sequence[Statement]) -> Iterator[tup
     for number, executed, lines, conflicts in columns:
         one = statements[number]
         kind = amdgcn.classify(one.mnemonic, one.operands).kind
-        pipe, cycles = pipeline_cycles(kind, WAVE)
+        pipe, cycles = pipeline_cycles(kind)
         if kind == "atomic" and one.mnemonic.startswith("ds_"):
             pipe, cycles = "lds", LDS_ATOMIC
         total = executed * cycles
@@ -133,7 +129,7 @@ def costs(counts: LaunchCounts, statements: Sequence[Statement]) -> Iterator[tup
 
 
 def traffic(counts: LaunchCounts, statements: Sequence[Statement], gpu: Gpu) -> Traffic:
-    """Return the traffic of the whole grid, extrapolated from the samples as `capture.trace` does."""
+    """Return the traffic of the whole grid, extrapolated from the samples."""
     scale, line_bytes = counts.programs / len(counts.work), gpu.line_bytes
     flops: dict[str, float] = defaultdict(float)
     for number, executed in zip(counts.instructions, counts.executed, strict=True):
@@ -152,7 +148,7 @@ def traffic(counts: LaunchCounts, statements: Sequence[Statement], gpu: Gpu) -> 
         flops=dict(flops),
         storages=dict(list(counts.storages.items())[:256]),
         heaviest=max(counts.work) * len(counts.work) / sum(counts.work) if sum(counts.work) else 1.0,
-        traced=len(counts.work),
+        counted=len(counts.work),
     )
 
 

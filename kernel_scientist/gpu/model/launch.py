@@ -16,7 +16,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @pydantic.dataclasses.dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Traffic:
-    """Bytes and flops of a launch, summed over its grid; extrapolated from the traced programs (`capture.trace`)."""
+    """Bytes and flops of a launch, summed over its grid; extrapolated from samples of it (`machine.sampler`)."""
 
     programs: Annotated[int, Field(ge=1)]
     asked_bytes: Amount = 0.0
@@ -28,17 +28,13 @@ class Traffic:
     unique_bytes: Amount = 0.0
     """Bytes of the distinct lines of the whole launch, at most the size of the arguments: compulsory traffic."""
     flops: dict[str, Amount] = field(default_factory=dict[str, float])
-    """Flops of `tl.dot`, by operand type."""
-    trips: tuple[Amount, ...] = ()
-    """Mean iterations per entry of each loop, outermost first."""
+    """Flops of matrix instructions, by the type of their operands."""
     storages: Annotated[dict[str, Amount], Field(max_length=256)] = field(default_factory=dict[str, float])
     """Bytes of the arguments by storage: a later launch may find them in a cache."""
     heaviest: Amount = 1.0
     """Work of the program that does most, over that of an average one."""
-    traced: Annotated[int, Field(ge=0)] = 0
-    """Programs that were traced."""
-    guesses: tuple[int, ...] = ()
-    """Lines with a branch or a trip count that depends on a value that a trace does not know."""
+    counted: Annotated[int, Field(ge=0)] = 0
+    """Programs whose work was counted."""
 
 
 @dataclass(frozen=True)

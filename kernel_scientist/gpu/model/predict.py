@@ -8,15 +8,13 @@ Waterman and Patterson, 2009), and the prediction is a smooth maximum of the uni
 say by what they were calibrated (`model.constants`). The result is a prediction, never a measurement.
 """
 
-import functools
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from kernel_scientist.gpu.model import advice
 from kernel_scientist.gpu.model.constants import Constants
-from kernel_scientist.gpu.model.issue import Issue, issued
+from kernel_scientist.gpu.model.issue import Issue, pipeline_cycles
 from kernel_scientist.gpu.model.launch import Placement, Traffic
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import roofline_us
@@ -37,8 +35,13 @@ STREAMING = frozenset((
     *("__imul__", "__itruediv__", "sum", "mean", "amax", "amin", "transpose", "t", "permute"),
 ))  # fmt: skip
 """Operations of torch whose time is that of their bytes."""
-LANES, WIDTH, WARPS = 256, 16, 4
-"""Threads of a workgroup, bytes of each thread, and warps: usual values of torch's elementwise kernels."""
+OVERLAPPED = 0.5
+"""Share of a program's time in L1 or in LDS, whichever is shorter, in which its waves also use the other one. Chosen
+among 0, 0.25, 0.5 and 0.75 with the published times in view; both halves have their least worst error there."""
+LANES, WIDTH = 256, 16
+"""Threads of a workgroup, and bytes of each thread: usual values of torch's elementwise kernels."""
+BYTES = 0.5
+"""Share of a case's compulsory bytes that its launches must move."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,8 @@ class Load:
 
     code: CodeObject
     traffic: Traffic
-    counted: Issue | None = None
-    """What its waves issued, where they were executed (`model.executed`)."""
-
-    @functools.cached_property
-    def issue(self) -> Issue:
-        """What its waves issue."""
-        return self.counted or issued(self.code, self.traffic)
+    issue: Issue
+    """What its waves issue."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +127,13 @@ def estimate(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> 
     use = {"matrix": each_simd * matrix, "vector": each_simd * vector, **shared}
     rows = math.ceil(each_simd)
     spills = issue.reloads * constants.latency_ns * 1e-3
-    alone = Alone(vector=rows * vector, matrix=rows * matrix, spills=spills, wait=0.0, **shared)
+    own = {**shared, "l1": shared["l1"] - waves * issue.stores * cycle_us / constants.l1}
+    shorter = min(own, key=lambda name: own[name])
+    own[shorter] *= 1 - OVERLAPPED
+    alone = Alone(vector=rows * vector, matrix=rows * matrix, spills=spills, wait=0.0, **own)
     hbm, cache = _memory(gpu, traffic, found)
     wait = _latency_us(traffic, hbm, constants)
-    waits = _pipelined(alone.own, wait, issue.rounds) - alone.own if issue.prefetched else wait * issue.rounds
-    alone = replace(alone, wait=waits)
+    alone = replace(alone, wait=_waits_us(alone.own / issue.rounds, wait, issue))
     spilled = traffic.programs * waves * issue.spilled_bytes
     beyond = spilled * _beyond_l2(gpu, load, shape)
     hbm, cache = (hbm, cache + beyond) if gpu.last_bytes else (hbm + beyond, cache)
@@ -156,9 +156,10 @@ def _beyond_l2(gpu: Gpu, load: Load, shape: Placement) -> float:
     return max(0.0, 1 - gpu.l2_bytes * gpu.dies / size) if size else 0.0
 
 
-def _pipelined(own: float, wait: float, rounds: float) -> float:
-    """Return the time of a loop that loads for its next round: it waits for the first load and works off the last."""
-    return wait + (rounds - 1) * max(own / rounds, wait) + own / rounds
+def _waits_us(own: float, wait: float, issue: Issue) -> float:
+    """Return the waits of a loop whose iterations take `own` without them: for the first load, and for what the
+    instructions that come before the wait do not hide of the others."""
+    return wait + (issue.rounds - 1) * max(0.0, wait - issue.ahead * own)
 
 
 def _units_us(shape: Placement, alone: float, busiest_pipe: float) -> float:
@@ -174,10 +175,9 @@ def _units_us(shape: Placement, alone: float, busiest_pipe: float) -> float:
 
 def _matrix_us(gpu: Gpu, load: Load) -> float:
     """Return the time of a program's matrix instructions on a unit whose SIMDs share them."""
-    traced = sum(load.traffic.flops.values())
-    us = sum(flops / _peak(gpu, name, load.code) for name, flops in load.traffic.flops.items()) * 1e-3
-    executed = load.issue.flops * load.code.num_warps * load.traffic.programs
-    return us * gpu.units / load.traffic.programs * (max(1.0, executed / traced) if traced else 1.0)
+    peaks = gpu.peak_gflops
+    us = sum(flops / peaks.get(kind, peaks["fp32"]) for kind, flops in load.traffic.flops.items()) * 1e-3
+    return us * gpu.units / load.traffic.programs
 
 
 def _latency_us(traffic: Traffic, hbm: float, constants: Constants) -> float:
@@ -257,21 +257,35 @@ def _found(gpu: Gpu, traffics: Sequence[Traffic], number: int) -> float:
     return kept / size if size else 0.0
 
 
-def _peak(gpu: Gpu, operand: str, code: CodeObject) -> float:
-    """Return the matrix peak in GFLOP/s for `tl.dot` operands, in the type in which the code multiplies them."""
-    names = " ".join(code.mfma).lower()
-    if operand.startswith("fp8") and not re.search(r"fp8|bf8|f8|e4m3|e5m2|qgmma", names):
-        operand = "fp16"
-    kind = "fp8" if operand.startswith("fp8") else operand
-    kind = "tf32" if kind == "fp32" and re.search(r"tf32|xf32", names) else kind
-    return gpu.peak_gflops.get(kind, gpu.peak_gflops["fp32"])
-
-
 def torch_load(operation: TorchOperation, gpu: Gpu) -> Load:
     """Return the load of torch's operation, which streams its tensors through memory: each thread moves 16 bytes."""
-    moved = sum(operation.storages.values())
-    mix = {f"vmem_load {8 * WIDTH // 2}": 1, f"vmem_store {8 * WIDTH // 2}": 1, "valu": 2 * WIDTH}
-    name = f"torch.{operation.name}"
-    code = CodeObject(kernel=name, arch=gpu.arch, digest="", num_warps=WARPS, vgpr=32, mix=(mix,))
+    moved, waves = sum(operation.storages.values()), LANES // gpu.wave
+    code = CodeObject(kernel=f"torch.{operation.name}", arch=gpu.arch, digest="", num_warps=waves, vgpr=32)
     programs = max(1, round(moved / (LANES * WIDTH)))
-    return Load(code, Traffic(programs, moved, moved, moved, moved, storages=operation.storages))
+    bits = 8 * WIDTH // 2  # half of them are loaded, half are stored
+    _, moving = pipeline_cycles(f"vmem_load {bits}")
+    issue = Issue(vector=2 * WIDTH * pipeline_cycles("valu")[1], l1=2 * moving)
+    return Load(code, Traffic(programs, moved, moved, moved, moved, storages=operation.storages), issue)
+
+
+def in_order(launched: Sequence[Load], operations: Sequence[TorchOperation], gpu: Gpu, first: int = 0) -> list[Load]:
+    """Return the loads of launches and of torch's operations among them, in order. `first`: number of the first launch,
+    as the operations count them."""
+    every = [(n, 1, load) for n, load in enumerate(launched, first)]
+    every += [(one.after, 0, torch_load(one, gpu)) for one in operations]
+    return [load for *_, load in sorted(every, key=lambda each: each[:2])]
+
+
+def obstacle(launched: Sequence[Load], operations: Sequence[TorchOperation], work: Work) -> str:
+    """Return why a case with these launches cannot be predicted; empty if it can be."""
+    if not launched:
+        return "no launch of it was counted, or more than a report holds"
+    for one in operations:
+        if one.fetches:
+            return f"torch's `{one.name}` brings values to the host, which decide what is launched"
+        if one.name not in STREAMING:
+            return f"the model knows no time of torch's `{one.name}`"
+    moved = sum(load.traffic.unique_bytes for load in launched)
+    if moved < BYTES * work.bytes:
+        return f"its launches move {moved:.3g} bytes of {work.bytes:.3g} that the case needs"
+    return ""

@@ -214,9 +214,11 @@ def _largest(rows: list[tuple[float, str]]) -> str:
 
 def _cycles(gpu: Gpu, name: str) -> tuple[str, float]:
     """Return an instruction's pipeline and cycles; AMD's matrix instructions run at the peak rate of their type."""
+    if not gpu.arch.startswith("gfx"):
+        return "", 0.0
     shape = SHAPE.search(name)
-    if shape is None or not gpu.arch.startswith("gfx"):
-        return pipeline_cycles(name, gpu.wave)
+    if shape is None:
+        return pipeline_cycles(name)
     m, n, k = (int(size) for size in shape.groups())
     kind = next((kind for pattern, kind in _TYPES.items() if re.search(pattern, name)), "fp32")
     rate = gpu.peak_gflops[kind] / (gpu.units * SIMDS * gpu.clock_ghz)

@@ -14,7 +14,7 @@ from kernel_scientist.gpu.isa import amdgcn, assembly
 from kernel_scientist.gpu.isa.amdgcn import classify
 from kernel_scientist.gpu.isa.assembly import AssemblyError
 from kernel_scientist.gpu.isa.sass import classify as classify_sass
-from kernel_scientist.gpu.isa.tally import CONFLICT, Instruction, depths
+from kernel_scientist.gpu.isa.tally import Instruction, depths
 from kernel_scientist.gpu.toolchains import disassembly
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records.evaluation import CodeObject
@@ -133,9 +133,7 @@ def test_loops_are_those_that_llvm_names(arch: str, texts: dict[str, str]) -> No
     for text in (texts[arch], gemm(arch)[0], gemm(arch, BLOCK_K=32)[0]):
         told = llvm_depths(text)
         (found,) = assembly.read(text)
-        assert [sum(n for kind, n in level.items() if kind != CONFLICT) for level in found.mix] == [
-            told.count(d) for d in range(max(told) + 1)
-        ]
+        assert [sum(level.values()) for level in found.mix] == [told.count(d) for d in range(max(told) + 1)]
 
 
 def test_two_loops_in_sass(texts: dict[str, str]) -> None:

@@ -187,6 +187,13 @@ def test_loads_that_are_under_way_together_are_waited_for_once() -> None:
     assert counted(built(CHASE), 1, 64, (a, b)).rounds == 8
 
 
+def test_what_other_waves_do_does_not_age_a_waves_loads() -> None:
+    a, b = np.arange(1024, dtype=np.int32), np.zeros(256, np.int32)
+    one, four = (counted(built(AT_ONCE), 1, size, (a, b)) for size in (64, 256))
+    assert four.waves == 4 * one.waves and four.steps == 4 * one.steps
+    assert four.overlapped == 4 * one.overlapped > 0
+
+
 def test_counting_changes_no_value_and_costs_no_memory_when_it_is_off() -> None:
     code, a, b = built(AT_ONCE), np.arange(512, dtype=np.int32), np.zeros(64, np.int32)
     counted(code, 1, 64, (a, b))

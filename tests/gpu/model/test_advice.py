@@ -1,6 +1,7 @@
 """What the launch claims and the code does not do gains nothing; what would help is said in numbers."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from kernel_scientist.calibrate.suite import Entry
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.model import advice, predict
 from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.gpu.model.issue import Issue
 from kernel_scientist.gpu.model.launch import Placement, Traffic
 from kernel_scientist.gpu.model.predict import Load
 from kernel_scientist.hardware import gpus, occupancy
@@ -23,7 +25,7 @@ def entry() -> Entry:
 
 
 def time_us(source: str) -> float:
-    found = inspect.seen(source, {"c": entry().inputs}, gpus.MI300X, 120)
+    found = inspect.seen(source, {"c": entry().inputs}, gpus.MI300X, 120, counts=True)
     assert found.report.ok, found.report.log
     return predict.time_us(gpus.MI300X, found.loads("c"), Constants())
 
@@ -41,15 +43,16 @@ def test_stages_at_the_launch_that_the_loop_refuses_gain_nothing(stages: int) ->
 
 
 def code(**changes: object) -> CodeObject:
-    loop = {"vmem_load 128": 4, "v_mfma_f32_16x16x32_fp8_fp8": 16, "valu": 40}
-    given = {"num_warps": 8, "vgpr": 162, "lds_bytes": 16384, "mix": ({"vmem_load 128": 4}, loop)}
+    given = {"num_warps": 8, "vgpr": 162, "lds_bytes": 16384}
     return CodeObject.model_validate({"kernel": "k", "arch": "gfx942", "digest": "", **given, **changes})
 
 
 def predicted(some: CodeObject) -> tuple[str, ...]:
-    traffic = Traffic(2432, 1e9, 1e9, 3e8, 1e8, {"fp8e4b8": 2432 * 56 * 8 * 16 * 2.0 * 16 * 16 * 32}, (56.0,))
+    flops = 56 * 16 * 2.0 * 16 * 16 * 32  # 16 instructions of 16x16x32 in each of 56 rounds
+    traffic = Traffic(2432, 1e9, 1e9, 3e8, 1e8, {"fp8": 2432 * 8 * flops})
+    issue = Issue(vector=56 * 160, l1=57 * 64, flops=flops, rounds=56, ahead=1.0)
     work = Work(flops=1e9, bytes=1e6, dtype="fp8")
-    return predict.predict(gpus.MI300X, "c", work, [Load(some, traffic)], Constants()).words
+    return predict.predict(gpus.MI300X, "c", work, [Load(some, traffic, issue)], Constants()).words
 
 
 def test_advice_is_for_the_kernel_at_hand() -> None:
@@ -102,25 +105,25 @@ def test_with_what_is_said_one_more_workgroup_fits_and_with_more_it_does_not(som
     assert min(fits(c) for c in grown) <= fits(some)
 
 
+CLEAN = Issue(vector=500 * 160, l1=500 * 64, rounds=500)
+SPILLED = replace(CLEAN, l1=500 * (64 + 160), spilled_bytes=500 * 40 * 4 * 64.0, reloads=500)
+"""40 registers are stored to scratch memory and loaded again in each of 500 rounds."""
+
+
 def test_a_spill_in_a_loop_costs_time() -> None:
-    traffic = Traffic(304, 1e8, 1e8, 3e7, 1e7, {}, (500.0,))
-    spilled = code(mix=({}, {"vmem_load 128": 4, "valu": 40, "scratch_load 32": 20, "scratch_store 32": 20}))
-    clean = code(mix=({}, {"vmem_load 128": 4, "valu": 40}))
-    times = [predict.time_us(gpus.MI300X, [Load(one, traffic)], Constants()) for one in (clean, spilled)]
+    traffic = Traffic(304, 1e8, 1e8, 3e7, 1e7)
+    times = [predict.time_us(gpus.MI300X, [Load(code(), traffic, one)], Constants()) for one in (CLEAN, SPILLED)]
     assert times[1] > 1.2 * times[0]
 
 
 def test_scratch_memory_that_l2_does_not_hold_comes_from_further_away() -> None:
-    traffic = Traffic(2432, 1e8, 1e8, 3e7, 1e7, {}, (500.0,))
-    loop = {"vmem_load 128": 4, "valu": 40, "scratch_load 32": 20, "scratch_store 32": 20}
-    small, large = (code(vgpr=64, scratch_bytes=size, mix=({}, loop)) for size in (16, 512))
-    costs = [predict.estimate(gpus.MI300X, Load(one, traffic), Constants()).costs for one in (small, large)]
+    traffic = Traffic(2432, 1e8, 1e8, 3e7, 1e7)
+    small, large = (code(vgpr=64, scratch_bytes=size) for size in (16, 512))
+    costs = [predict.estimate(gpus.MI300X, Load(one, traffic, SPILLED), Constants()).costs for one in (small, large)]
     assert costs[0].cache < costs[1].cache and costs[0].l2 == costs[1].l2
 
 
-def test_a_reload_in_a_loop_waits_for_what_the_loop_loads_ahead() -> None:
-    traffic = Traffic(304, 1e6, 1e6, 1e6, 1e6, {}, (500.0,))
-    ahead, work = {"vmem_load 128": 4}, {"vmem_load 128": 4, "valu": 400}
-    hidden = predict.time_us(gpus.MI300X, [Load(code(mix=(ahead, work)), traffic)], Constants())
-    waiting = code(mix=(ahead, {**work, "scratch_load 32": 1}))
-    assert predict.time_us(gpus.MI300X, [Load(waiting, traffic)], Constants()) > 1.3 * hidden
+def test_a_loop_that_loads_ahead_does_not_wait() -> None:
+    traffic, waits = Traffic(304, 1e6, 1e6, 1e6, 1e6), Issue(vector=500 * 1600, l1=500 * 64, rounds=500)
+    hidden = predict.time_us(gpus.MI300X, [Load(code(), traffic, replace(waits, ahead=1.0))], Constants())
+    assert predict.time_us(gpus.MI300X, [Load(code(), traffic, waits)], Constants()) > 1.3 * hidden

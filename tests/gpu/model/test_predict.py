@@ -4,22 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.gpu.capture.trace import _storages
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
+from kernel_scientist.gpu.model.issue import Issue
 from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.evaluation import CodeObject
 
 MIB = float(1 << 20)
-CODE = CodeObject(kernel="k", arch="gfx942", digest="", num_warps=4, vgpr=64, mix=({}, {}))
+CODE = CodeObject(kernel="k", arch="gfx942", digest="", num_warps=4, vgpr=64)
 
 
 def load(**storages: float) -> predict.Load:
     """A launch that touches all of its arguments once, by size in MiB."""
     sizes = {name: size * MIB for name, size in storages.items()}
     total = sum(sizes.values())
-    return predict.Load(CODE, Traffic(1216, total, total, total, total, {}, (), sizes))
+    return predict.Load(CODE, Traffic(1216, total, total, total, total, {}, sizes), Issue())
 
 
 def hbm_us(*loads: predict.Load) -> float:
@@ -57,9 +57,3 @@ def test_it_is_never_more_than_all_launches_alone_nor_less_than_each_thing_once(
     smallest = {name: min(s[name] for s in all_sizes if name in s) for name in largest}
     assert hbm_us(*loads) <= alone * (1 + 1e-9)
     assert hbm_us(*loads) >= once * min(smallest[n] / largest[n] for n in largest) * (1 - 1e-9)
-
-
-def test_one_storage_is_one_whatever_looks_at_it() -> None:
-    torch = pytest.importorskip("torch")
-    x = torch.zeros(64)
-    assert _storages({"a": x, "b": x[:32], "n": 3}).keys() == {str(x.data_ptr())}

@@ -25,15 +25,15 @@ from kernel_scientist.gpu.capture.files.statements import words as plain
 from kernel_scientist.gpu.capture.launches import Recorder, TorchRecorder
 from kernel_scientist.gpu.capture.reply import Reply, words
 
-TRACE_S, TUNING_S, CALL_S = 5.0, 15.0, 60.0
-"""Limits of one launch's trace, of one search of an autotuner, and of the entry's call."""
+COUNT_S, TUNING_S, CALL_S = 5.0, 15.0, 60.0
+"""Limits of one launch's counting, of one search of an autotuner, and of the entry's call."""
 IMPORT = "import"
 """Name of the case of launches while the file is imported."""
 
 
 def inspected(request: dict[str, Any], recorder: Recorder, reply: Reply) -> None:
     """Import the file, call its entry if there are inputs, and compile its other kernels alone."""
-    recorder.trace_s, recorder.tuning_s = TRACE_S, TUNING_S
+    recorder.count_s, recorder.tuning_s = COUNT_S, TUNING_S
     triton.testing.Mark.run = _unmeasured  # pyright: ignore[reportAttributeAccessIssue]
     module = _imported(request["file"], recorder, reply)
     if module is None:

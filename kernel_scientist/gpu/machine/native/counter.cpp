@@ -73,15 +73,15 @@ Counter::~Counter() {
 }
 
 void Counter::step(const Wave& wave, const Instruction& in) {
-    ++totals.steps, ++accessed[in.number].executed;
+    Waits& own = waits[wave.id];
+    ++totals.steps, ++own.steps, ++accessed[in.number].executed;
     const Behaviour& is = reinterpret_cast<const Behaviour*>(counted.order.behaviour)[in.number];
     if (Role(is.role) == Role::none) return;
-    Waits& own = waits[wave.id];
     if (Role(is.role) == Role::wait) {
         accessed[in.number].waits += wait(own, is.left);
         return;
     }
-    own.pending.push_back({Role(is.role), own.round, totals.steps});
+    own.pending.push_back({Role(is.role), own.round, own.steps});
     if (own.pending.size() > MOST_PENDING) wait(own, MOST_PENDING);
 }
 
@@ -92,7 +92,7 @@ bool Counter::wait(Waits& of, size_t left) {
     for (; of.pending.size() > left; of.pending.pop_front()) {
         const Pending& one = of.pending.front();
         if (one.role == Role::other || one.round != of.round) continue;
-        ages += totals.steps - one.step, ++loads, reloads += one.role == Role::scratch_load;
+        ages += of.steps - one.step, ++loads, reloads += one.role == Role::scratch_load;
     }
     if (!loads) return false;
     ++of.round;
@@ -184,8 +184,9 @@ void Counter::lds(const Wave& wave, const Instruction& in, const u32* addresses,
     accessed[in.number].conflicts += last->conflicts;
 }
 
-// Accesses of 16 bytes are served 8 lanes at a time: reads in the groups of `lds_conflicts.py`, writes as neighbours. The
-// groups of others are not documented: the busiest bank of all lanes is a lower bound.
+// Accesses of 16 bytes are served 8 lanes at a time: reads in these groups, writes as neighbours (ROCm's documentation of
+// Composable Kernel, LDS bank conflicts). The groups of others are not documented: the busiest bank of all lanes is a
+// lower bound.
 u64 Counter::conflicts(const u32* addresses, u32 offset, u32 bytes, bool reads, u64 exec) const {
     if (bytes != 16) return extra(addresses, offset, bytes, exec, LANES);
     constexpr u64 quads[4][2] = {{0, 20}, {4, 16}, {8, 28}, {12, 24}};

@@ -68,7 +68,7 @@ struct Pending {
 };
 struct Waits {
     std::deque<Pending> pending;
-    u64 round = 0;  // times that it waited for memory so far
+    u64 round = 0, steps = 0;  // times that it waited for memory so far, and its instructions
 };
 
 // The conflicts of one access to LDS. In a loop the next one is often the same, moved by some words; so are its conflicts.

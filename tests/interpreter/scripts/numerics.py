@@ -10,8 +10,8 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from kernel_scientist.gpu.interpreter import numerics
-from kernel_scientist.gpu.interpreter.dtypes import TORCH, narrow, widen
+from tests.interpreter import numerics
+from tests.interpreter.dtypes import TORCH, narrow, widen
 
 FP8 = {name: dtype for name, dtype in TORCH.items() if name != "bf16"}
 FLOATS = [torch.float32, torch.float16, torch.bfloat16]
@@ -368,7 +368,7 @@ def check_dot_scaled():
 
 
 def check_unknown_functions_are_named():
-    from kernel_scientist.gpu.interpreter.libdevice import evaluate
+    from tests.interpreter.libdevice import evaluate
 
     try:
         evaluate("__nv_norm4df", [np.zeros(1)], np.float64)

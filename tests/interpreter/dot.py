@@ -11,7 +11,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter as _interpreter_module
 
-from kernel_scientist.gpu.interpreter.dtypes import Array, widen
+from tests.interpreter.dtypes import Array, widen
 
 interpreter: Any = _interpreter_module
 Handle = Any

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
-from kernel_scientist.gpu.interpreter import dot, libdevice
-from kernel_scientist.gpu.interpreter.dot import interpreter
-from kernel_scientist.gpu.interpreter.dtypes import PACKED, Array, narrow, widen
+from tests.interpreter import dot, libdevice
+from tests.interpreter.dot import interpreter
+from tests.interpreter.dtypes import PACKED, Array, narrow, widen
 
 Handle = Any
 """An interpreter's TensorHandle: `.data` is a numpy array, `.dtype` Triton's type."""

@@ -33,7 +33,7 @@ def test_nothing_changes_where_triton_compiles() -> None:
     source = f"""
 import sys; sys.path.insert(0, {str(SCRIPT.parent)!r})
 import numerics as kernels
-from kernel_scientist.gpu.interpreter import numerics
+from tests.interpreter import numerics
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, compile
 numerics.install()

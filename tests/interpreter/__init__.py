@@ -1,0 +1,1 @@
+"""Triton's interpreter, made exact: an oracle for tests."""
