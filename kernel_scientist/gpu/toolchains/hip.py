@@ -152,6 +152,7 @@ def without_unused(attempt: Callable[[], Ran], folder: Path) -> tuple[Ran, str]:
     """Return what a pass in a folder gives with empty headers in place of ROCm's that are not installed, and a sentence
     on the first of those; empty if there is none. If the pass succeeds, it needs nothing of them."""
     lacking, total = "", 0.0
+    shutil.rmtree(folder / UNUSED, ignore_errors=True)  # an earlier pass's
     for left in reversed(range(MOST_UNUSED + 1)):
         ok, log, seconds = attempt()
         total += seconds
