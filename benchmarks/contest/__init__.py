@@ -1,7 +1,8 @@
 """The two entries of GPU MODE's AMD competition (fp8-mm, MI300X) whose times per shape are known, predicted.
 
-Both are HIP, which has no prediction, so a Triton kernel of ours takes the steps, tiles, waves and k splits that each
-author published. The competition's clock is the host's: `HOST_US` stands for what it adds. No constant is fitted here.
+Both are HIP, and their text is not ours, so a Triton kernel of ours takes the steps, tiles, waves and k splits that
+each author published; `contest.entry` predicts an entry by its own file. The competition's clock is the host's:
+`HOST_US` stands for what it adds. No constant is fitted here.
 """
 
 import statistics
@@ -21,6 +22,7 @@ from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
 
 PROBLEM = "fp8-blockwise-gemm"
+TIMES = "competition-fp8-gemm.csv"
 WINNER, FIFTH = "RadeonFlow", "luongthecong123"
 """Entries with times per shape: the winner's own checker's, and the competition's."""
 KERNELS = {WINNER: "winner.py", FIFTH: "fifth.py"}
@@ -65,7 +67,7 @@ class Row:
 
 def rows(known: Constants) -> dict[str, list[Row]]:
     """Return both entries on all shapes of the competition, each with what its clock contains."""
-    times = {(row["entry"], shape_of(row)): float(row["us"]) for row in rows_of("competition-fp8-gemm.csv")}
+    times = {(row["entry"], shape_of(row)): float(row["us"]) for row in rows_of(TIMES)}
     shapes = [shape for entry, shape in times if entry == FIFTH]
     winner: dict[Shape, Sequence[Setting]] = {s: [{"SPLIT_K": SPLITS.get(s, 1)}] for s in shapes}
     return {

@@ -190,7 +190,7 @@ def language_of(text: str) -> Language:
 def _guess(text: str) -> Language:
     if re.search(r"@triton\.(jit|autotune)", text):
         return "triton"
-    if re.search(r"hip/hip_|__hip_|--offload-arch", text):
+    if re.search(r"hip/hip_|__hip_|--offload-arch|PYTORCH_ROCM_ARCH", text):  # its HIP may be compressed
         return "hip"
     if re.search(r"cuda_sources(?!\s*=\s*(None|\[\s*\]|''|\"\"))|__global__", text):
         return "cuda"

@@ -203,6 +203,7 @@ def test_outside_the_harness_torch_does_what_it_always_did() -> None:
         ("load_inline('a', cpp_sources=[X], cuda_sources='', functions=None)", "cpp"),
         ("load_inline('a', cpp_sources=[X], cuda_sources=[Y])", "cuda"),
         ("load_inline('a', cpp_sources=[X], cuda_sources=['#include <hip/hip_runtime.h>'])", "hip"),
+        ("os.environ['PYTORCH_ROCM_ARCH'] = 'gfx942'; load_inline('a', [], cuda_sources=zlib.decompress(Y))", "hip"),
     ],
 )
 def test_the_language_is_that_of_the_sources_given(call: str, language: str) -> None:

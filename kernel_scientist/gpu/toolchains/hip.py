@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sysconfig
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,6 +57,10 @@ OF_ROCM = (
     *("hipblas", "rocrand/", "hiprand/", "miopen/", "rccl/", "torch/", "ATen/", "c10/", "pybind11/", "omp.h"),
 )
 """Prefixes of headers that come with ROCm or torch's ROCm build."""
+OF_TORCH = ("torch/", "ATen/", "c10/", "pybind11/")
+UNUSED, MOST_UNUSED = "unused", 16
+"""Folder of empty headers in place of ROCm's that are not installed, and how many there may be: submissions include
+more than they use."""
 TEXT_BYTES = 32 << 20
 _REFERRED = re.compile(r"(?<![\w$.])([\w$.]+)@(?:rel32|gotpcrel32)@lo")
 _DEFINED = re.compile(r"^\s*(?:\.(?:set|comm|lcomm|amdgpu_lds)\s+)?([\w$.]+)\s*[:,]", re.MULTILINE)
@@ -89,7 +94,7 @@ class Toolchain:
         named = [(search, str(folder)) for folder in ("on_rocm", *own)]
         given = [("-isystem", str(folder)) for folder in folders]
         both = [*given, *named] if self.rocm else [*named, *given]
-        return tuple(part for pair in both for part in pair)
+        return tuple(part for pair in (*both, ("-idirafter", UNUSED)) for part in pair)
 
 
 def compile_hip(source: str, arch: str, flags: list[str], timeout_s: float = 120) -> Compiled:
@@ -128,9 +133,9 @@ def _attempt(arch: str, flags: list[str], tools: Toolchain, scratch: Path, timeo
     out.unlink(missing_ok=True)
     program = [tools.program, f"--offload-arch={arch}", *BASE_FLAGS, *tools.flags, *tools.includes(lite), *flags]
     command = confine.command([*program, "-o", out.name, "kernel.hip"], scratch, tools.readable)
-    ok, log, seconds = run(command, scratch, timeout_s)
+    (ok, log, seconds), lacking = without_unused(lambda: run(command, scratch, timeout_s), scratch)
     if not ok or not out.exists() or out.stat().st_size > TEXT_BYTES:
-        missing = _missing(log, arch, tools)
+        missing = _missing(log, arch, tools) or lacking
         if re.search(r"undeclared identifier '__builtin_amdgcn_", log):
             log += f"note: {tools.version} may be older than the builtin\n"
         return Compiled(ok=False, compiler=tools.version, log=log, missing=missing, seconds=seconds)
@@ -139,16 +144,43 @@ def _attempt(arch: str, flags: list[str], tools: Toolchain, scratch: Path, timeo
     return Compiled(ok=ok, compiler=tools.version, log=log + note, assembly=text if ok else "", seconds=seconds)
 
 
+Ran = tuple[bool, str, float]
+"""Whether a pass succeeded, its messages and seconds."""
+
+
+def without_unused(attempt: Callable[[], Ran], folder: Path) -> tuple[Ran, str]:
+    """Return what a pass in a folder gives with empty headers in place of ROCm's that are not installed, and a sentence
+    on the first of those; empty if there is none. If the pass succeeds, it needs nothing of them."""
+    lacking, total = "", 0.0
+    shutil.rmtree(folder / UNUSED, ignore_errors=True)  # an earlier pass's
+    for left in reversed(range(MOST_UNUSED + 1)):
+        ok, log, seconds = attempt()
+        total += seconds
+        name, words = _absent(log)
+        if ok or not left or not name or name.startswith(OF_TORCH):
+            return (ok, log, total), lacking
+        lacking = lacking or words
+        path = folder / UNUSED / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#pragma once\n")
+    raise AssertionError("the last attempt returns")
+
+
+def _absent(log: str) -> tuple[str, str]:
+    """Return a header of ROCm that is not installed, and a sentence on it; both empty if there is none."""
+    header = re.search(r"(\S+):(\d+):\d+: fatal error: '([^']+)' file not found", log)
+    if header is None or not header[3].startswith(OF_ROCM) or ".." in header[3]:
+        return "", ""
+    file, line, name = header.groups()
+    words = f"the header <{name}> is not installed here ({file}, line {line})"
+    return name, f"{words}; ROCm or torch's ROCm build would bring it along"
+
+
 def _missing(log: str, arch: str, tools: Toolchain) -> str:
     """Return what this machine lacks according to the compiler's messages; empty if nothing."""
     if re.search(r"invalid target ID|unsupported HIP gpu architecture", log):
         return f"{tools.version} does not know {arch} (gfx950 needs LLVM 20 or ROCm 7)"
-    header = re.search(r"(\S+):(\d+):\d+: fatal error: '([^']+)' file not found", log)
-    if header is not None and header[3].startswith(OF_ROCM):
-        file, line, name = header.groups()
-        words = f"the header <{name}> is not installed here ({file}, line {line})"
-        return f"{words}; ROCm or torch's ROCm build would bring it along"
-    return ""
+    return _absent(log)[1]
 
 
 def _unlinked(assembly: str, tools: Toolchain) -> tuple[bool, str]:

@@ -252,12 +252,20 @@ def test_what_our_few_declarations_lack_torch_has() -> None:
 
 @needs_hip
 def test_what_this_machine_lacks_is_no_fault_of_the_kernel() -> None:
-    got = compiled("#include <rocwmma/does_not_exist.hpp>\n" + VECTOR_ADD)
-    assert not got.ok and "rocwmma/does_not_exist.hpp" in got.missing
+    used = "__global__ void other(float* x) { rocprim::fill(x, 1.0f); }"
+    got = compiled("#include <rocprim/does_not_exist.hpp>\n" + VECTOR_ADD + used)
+    assert not got.ok and "rocprim/does_not_exist.hpp" in got.missing
     unknown = compiled(VECTOR_ADD, "gfx9999")
     assert not unknown.ok and "gfx9999" in unknown.missing
     own = compiled('#include "mine.h"\n' + VECTOR_ADD)
     assert not own.ok and not own.missing
+
+
+@needs_hip
+def test_headers_that_are_included_and_not_used_are_not_needed() -> None:
+    unused = ("ck/does_not_exist.hpp", "hipblaslt/does_not_exist.h", "hip/amd_detail/does_not_exist.h")
+    got = compiled("".join(f"#include <{name}>\n" for name in unused) + VECTOR_ADD)
+    assert got.ok and assembly.read(got.assembly)[0].kernel == "add", got.log
 
 
 @needs_hip

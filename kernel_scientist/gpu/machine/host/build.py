@@ -120,9 +120,15 @@ class _Job:
             own = [*self._defines(), f"-DTORCH_EXTENSION_NAME={self.request.name}"]
             program = [self.tools.program, *headers.flags(self.tools, self.std, self.place, whole)]
             program += ["-include-pch", str(self.place / "torch_host.pch"), *own]
-            built = self._run([*program, "-c", f"host{number}.hip", "-o", out], scratch / out)
-            if built.path is None:
-                return built.report.log, []
+            command = [*program, "-c", f"host{number}.hip", "-o", out]
+
+            def attempt(command: list[str] = command, path: Path = scratch / out) -> hip.Ran:
+                report = self._run(command, path).report
+                return report.ok, report.log, report.seconds
+
+            (ok, log, _), _ = hip.without_unused(attempt, scratch)
+            if not ok:
+                return log, []
             objects.append(out)
         return "", objects
 

@@ -146,8 +146,8 @@ def call() -> Allocations:
     return Allocations((), (), 0xAB)
 
 
-@pytest.fixture(scope="module")
-def extension(call: Allocations) -> ModuleType:
+def loaded(call: Allocations, host: str, device: str, functions: tuple[str, ...]) -> ModuleType:
+    """Return an extension whose kernels the machine executes."""
     native = machine.loaded(machine_build.build(environment.cache_folder() / "machine"))
 
     def execute(launch: KernelLaunch) -> None:
@@ -155,12 +155,17 @@ def extension(call: Allocations) -> ModuleType:
         assert not done.findings and not done.gave_up, done.findings
 
     session = Session(library.path(), Simulated(FACTS, lambda text: Code(native, text), execute, lambda: call))
-    wanted = request("headers", HOST, DEVICE, FUNCTIONS)
+    wanted = request("headers", host, device, functions)
     built = build.whole(wanted, "gfx942", 240)
     assert built.path is not None, built.report.log
     found = module.imported(wanted, str(built.path), True, session)
     assert found is not None
     return found
+
+
+@pytest.fixture(scope="module")
+def extension(call: Allocations) -> ModuleType:
+    return loaded(call, HOST, DEVICE, FUNCTIONS)
 
 
 @pytest.fixture(autouse=True)

@@ -138,5 +138,11 @@ def test_an_error_in_host_code_is_a_compile_error(driver: Driver) -> None:
 
 
 def test_a_library_that_is_not_here_is_said_to_be_missing(driver: Driver) -> None:
-    with pytest.raises(SetupError, match=r"<rocwmma/rocwmma\.hpp> is not installed here \(\S+\[1\], line 2\); "):
-        executed(driver, SEED.replace("#include <hip", "#include <rocwmma/rocwmma.hpp>\n#include <hip"))
+    included = SEED.replace("#include <hip", "#include <rocprim/none.hpp>\n#include <hip")
+    with pytest.raises(SetupError, match=r"<rocprim/none\.hpp> is not installed here \(\S+\[1\], line 2\); "):
+        executed(driver, included.replace("    long size = x.numel();", "    rocprim::go(); long size = x.numel();"))
+
+
+def test_a_header_that_is_not_here_and_not_used_is_not_missed(driver: Driver) -> None:
+    (report,) = executed(driver, SEED.replace("#include <hip", "#include <rocprim/none.hpp>\n#include <hip"))
+    assert report.ok

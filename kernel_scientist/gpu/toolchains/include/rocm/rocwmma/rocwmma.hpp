@@ -1,0 +1,3 @@
+// Ours: the name under which submissions include it.
+#pragma once
+#include <rocwmma/fragments.h>
