@@ -125,7 +125,7 @@ def _place(record: Record, tensors: Mapping[int, Tensor]) -> tuple[str, int]:
     if record.cause in (Cause.UNSET_LDS, Cause.LDS_OUTSIDE) or (record.start == 0 and record.address >> 32 == LDS):
         return "LDS", record.address & 0xFFFFFFFF
     if record.cause in (Cause.UNSET_SCRATCH, Cause.SCRATCH_OUTSIDE):
-        return "local memory", record.address & 0xFFFFFFFF
+        return "scratch", record.address & 0xFFFFFFFF
     if record.cause in (Cause.UNSET_REGISTER, Cause.BARRIERS, Cause.JUMP, Cause.TRAP):
         return "registers" if record.cause is Cause.UNSET_REGISTER else "the code", 0
     start = record.start or max((s for s in tensors if s <= record.address), default=0)
@@ -184,7 +184,8 @@ def _outside(record: Record, checked: Checked) -> str:
     verb = "reads" if record.cause is Cause.READ_OUTSIDE else "writes"
     known = checked.tensors.get(record.start)
     if known is None:
-        return f"{verb} outside of every tensor"
+        gone = next((one for start, one in checked.tensors.items() if 0 <= record.address - start < one.bytes), None)
+        return f"{verb} outside of every tensor" + (f": {gone.name} was freed before this launch" if gone else "")
     offset, count = record.address - record.start, known.bytes // known.element_bytes
     element = offset // known.element_bytes
     if 0 <= offset < known.bytes:
