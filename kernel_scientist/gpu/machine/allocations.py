@@ -4,6 +4,7 @@ Memory that nobody wrote holds a pattern of bytes, so that a kernel that relies 
 workers: standard library, numpy and torch only.
 """
 
+import ctypes
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -116,7 +117,7 @@ class Allocations(TorchDispatchMode):
     def poison(self, tensor: torch.Tensor) -> None:
         """Fill a tensor with the pattern, and not the gaps between its elements."""
         for place, size in runs(tensor):
-            fill(place, size, self.pattern)
+            ctypes.memset(place, self.pattern, size)
 
     def _new(self, tensor: torch.Tensor) -> bool:
         """Remember a tensor's storage. Returns whether it was not known."""

@@ -49,8 +49,8 @@ PLAIN = {
     Cause.TRAP: ENDED,
 }
 UNSET = {
-    Cause.UNSET_REGISTER: "uses what has no value here: a variable that is not set, or LDS that nothing can have filled "
-    "without a barrier",
+    Cause.UNSET_REGISTER: "uses what has no value here: a variable that is not set, or LDS that without a barrier "
+    "nothing can have filled",
     Cause.UNSET_LDS: "reads LDS that nothing in the workgroup has written",
     Cause.UNSET_SCRATCH: "reads a local array where nothing was written",
     Cause.UNSET_MEMORY: "reads what nothing has written",
