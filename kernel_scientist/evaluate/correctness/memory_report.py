@@ -136,7 +136,8 @@ class MemoryReports:
 def _sentence(defect: Defect) -> str:
     place = ", ".join(f"program {e.program} element {e.element}" for e in defect.examples[:2])
     kernel = defect.kernel if len(defect.kernel) <= NAME else f"{defect.kernel[:NAME]}..."  # templates have long names
-    where = f"{defect.kind} of {defect.tensor} in {kernel}, line {defect.line} ({defect.source})"
+    kind = defect.kind if defect.kind.endswith(f" of {defect.tensor}") else f"{defect.kind} of {defect.tensor}"
+    where = f"{kind} in {kernel}, {defect.where}"
     return printable(f"{where}: {defect.note}; {place}")[:WORDS]
 
 

@@ -14,7 +14,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernel_scientist.gpu.machine.counts import MOST_OPERATIONS, MOST_STORAGES
-from kernel_scientist.gpu.machine.memory import Memory
+from kernel_scientist.gpu.machine.memory import Memory, fill
 
 EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 """Operations that return memory that nobody wrote."""
@@ -61,7 +61,7 @@ def runs(tensor: torch.Tensor) -> list[tuple[int, int]]:
     return [(tensor.data_ptr() + int(place), size) for place in places]
 
 
-def _is_view(operation: Any) -> bool:
+def is_view(operation: Any) -> bool:
     """Whether an operation computes nothing: its results alias what it was given, and it writes nothing."""
     schema = operation._schema
     written = any(one.alias_info is not None and one.alias_info.is_write for one in schema.arguments)
@@ -96,7 +96,7 @@ class Allocations(TorchDispatchMode):
         """Run an operation of torch; remember what it allocated."""
         result = func(*args, **(kwargs or {}))
         name = func._schema.name.split("::")[-1]
-        if name not in EMPTY and not _is_view(func):
+        if name not in EMPTY and not is_view(func):
             self._note(name, [*tensors(args), *tensors(kwargs or {}), *tensors(result)])
         for tensor in tensors(result):
             if self._new(tensor) and name in EMPTY:
@@ -150,7 +150,7 @@ class Allocations(TorchDispatchMode):
 
     def undefine(self, address: int, size: int) -> None:
         """Note that nobody has written these bytes."""
-        ctypes.memset(address, self.pattern, size)
+        fill(address, size, self.pattern)
 
     def define(self, address: int, size: int) -> None:
         """Note that something other than a launch wrote these bytes."""

@@ -133,6 +133,7 @@ class Checks:
             fault=Fault.REFUSED,
             statement=code.listing.statements[record.instruction],
             places=code.places.chain(record.instruction),
+            small=code.places.small(record.instruction),
             lane=record.lane,
             wave=record.wave,
             group=(record.group, 0, 0),

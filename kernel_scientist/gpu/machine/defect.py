@@ -48,3 +48,14 @@ class Defect:
     """Number of programs of the launch in which the defect was first found."""
     examples: tuple[Example, ...]
     note: str
+    caller: int = 0
+    """The line that calls the small function which `line` is in: there a reader looks first. 0: none does."""
+    caller_source: str = ""
+
+    @property
+    def where(self) -> str:
+        """Return the lines in words, first the one where a reader looks first."""
+        if not self.caller:
+            return f"line {self.line} ({self.source})"
+        called = f"line {self.line}" + (f" ({self.source})" if self.line != self.caller else "")
+        return f"line {self.caller} ({self.caller_source}), by the function inlined there, {called}"

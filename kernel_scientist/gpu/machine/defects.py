@@ -40,7 +40,8 @@ def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str]
         kind, note = KINDS[finding.fault]
         statement, total = finding.statement, grid[0] * grid[1] * grid[2]
         tensor, offset = _nearest(finding, names)
-        line, text, called = sources.told(finding.places)
+        line, text, _ = sources.told(finding.places)
+        caller, calls, called = sources.told(finding.places[finding.small :])
         key = (kind, line, tensor)
         result.setdefault(
             key,
@@ -55,6 +56,8 @@ def defects(found: Iterable[tuple[str, Grid, Finding]], names: Mapping[int, str]
                 of_programs=total,
                 examples=(Example(finding.group, offset),),
                 note=f"{note}: lane {finding.lane} of wave {finding.wave}, {statement.mnemonic}{called}",
+                caller=caller if finding.small else 0,
+                caller_source=calls if finding.small else "",
             ),
         )
     return list(result.values())

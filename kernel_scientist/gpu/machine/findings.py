@@ -18,7 +18,7 @@ from kernel_scientist.gpu.machine.defect import (
     Example,
 )
 from kernel_scientist.gpu.machine.defects import ENDED
-from kernel_scientist.gpu.machine.shadow import FALSE_ASSUMPTION, Cause, Reach, Record
+from kernel_scientist.gpu.machine.shadow import FALSE_ASSUMPTION, NOBODY, Cause, Reach, Record
 from kernel_scientist.gpu.machine.sources import Sources
 
 ASSUMPTION: Final = "false assumption"
@@ -49,7 +49,8 @@ PLAIN = {
     Cause.TRAP: ENDED,
 }
 UNSET = {
-    Cause.UNSET_REGISTER: "uses a variable that has no value here",
+    Cause.UNSET_REGISTER: "uses what has no value here: a variable that is not set, or LDS that without a barrier "
+    "nothing can have filled",
     Cause.UNSET_LDS: "reads LDS that nothing in the workgroup has written",
     Cause.UNSET_SCRATCH: "reads a local array where nothing was written",
     Cause.UNSET_MEMORY: "reads what nothing has written",
@@ -72,7 +73,9 @@ def defects(checks: Checks, sources: Sources) -> list[Defect]:
 
 def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None:
     statement = checked.launch.code.listing.statements[record.instruction]
-    line, text, called = sources.told(checked.launch.code.places.chain(record.instruction))
+    places, instruction = checked.launch.code.places, _shown(record, checked)
+    chain, small = places.chain(instruction), places.small(instruction)
+    (line, text, _), (caller, calls, called) = sources.told(chain), sources.told(chain[small:])
     if record.cause is Cause.BARRIERS and record.other and _line(record.other[0], checked, sources) == line:
         return None  # the compiler made two barriers of one
     tensor, element = _place(record, checked.tensors)
@@ -95,7 +98,22 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
         of_programs=columns * rows * layers,
         examples=(Example(group, element),),
         note=f"{note}; first in lane {record.lane} of wave {record.wave}{called}",
+        caller=caller if small else 0,
+        caller_source=calls if small else "",
     )
+
+
+def _shown(record: Record, checked: Checked) -> int:
+    """Return the instruction whose line is told: of a load that the compiler moved, and that has no line, the one that
+    depends on what it loads."""
+    known = checked.launch.code.places.known
+    moved = _depends(record) and not known(record.instruction) and known(record.reached_at)
+    return record.reached_at if moved else record.instruction
+
+
+def _depends(record: Record) -> bool:
+    """Return whether it is known which instruction depends on an undefined value: the host's code may do so as well."""
+    return record.reach in DEPENDS and record.reached_at != NOBODY
 
 
 def _line(instruction: int, checked: Checked, sources: Sources) -> int:
@@ -107,7 +125,7 @@ def _place(record: Record, tensors: Mapping[int, Tensor]) -> tuple[str, int]:
     if record.cause in (Cause.UNSET_LDS, Cause.LDS_OUTSIDE) or (record.start == 0 and record.address >> 32 == LDS):
         return "LDS", record.address & 0xFFFFFFFF
     if record.cause in (Cause.UNSET_SCRATCH, Cause.SCRATCH_OUTSIDE):
-        return "local memory", record.address & 0xFFFFFFFF
+        return "scratch", record.address & 0xFFFFFFFF
     if record.cause in (Cause.UNSET_REGISTER, Cause.BARRIERS, Cause.JUMP, Cause.TRAP):
         return "registers" if record.cause is Cause.UNSET_REGISTER else "the code", 0
     start = record.start or max((s for s in tensors if s <= record.address), default=0)
@@ -130,7 +148,7 @@ def _note(record: Record, checked: Checked, sources: Sources) -> str:
     if cause in UNSET or cause in (Cause.RACE_READ, Cause.RACE_WRITE):
         said = UNSET[cause] if cause in UNSET else _race(record, name)
         depends = DEPENDS.get(record.reach, "the result depends on it")
-        known = record.reach in DEPENDS and name(record.reached_at) != name(record.instruction)
+        known = _depends(record) and name(record.reached_at) != name(_shown(record, checked))
         return f"{said}, and {depends}" + (f" in line {name(record.reached_at)}" if known else "")
     if cause in (Cause.READ_OUTSIDE, Cause.WRITE_OUTSIDE):
         return _outside(record, checked)
@@ -166,7 +184,8 @@ def _outside(record: Record, checked: Checked) -> str:
     verb = "reads" if record.cause is Cause.READ_OUTSIDE else "writes"
     known = checked.tensors.get(record.start)
     if known is None:
-        return f"{verb} outside of every tensor"
+        gone = next((one for start, one in checked.tensors.items() if 0 <= record.address - start < one.bytes), None)
+        return f"{verb} outside of every tensor" + (f": {gone.name} was freed before this launch" if gone else "")
     offset, count = record.address - record.start, known.bytes // known.element_bytes
     element = offset // known.element_bytes
     if 0 <= offset < known.bytes:
@@ -177,6 +196,8 @@ def _outside(record: Record, checked: Checked) -> str:
             if 0 <= right < known.bytes:
                 return f"{said}: 32-bit arithmetic overflowed, element {right // known.element_bytes} was meant"
     of, all_ = record.groups, checked.launch.groups
+    if element < 0:
+        return f"{said}: an index is negative, for want of a guard or because 32-bit arithmetic overflowed"
     return said + (
         f"; {of} of {all_} workgroups do: a mask or guard is missing or wrong at the edge" if of < all_ else ""
     )

@@ -49,6 +49,8 @@ class Finding:
     statement: Statement
     places: tuple[Place, ...]
     """Its lines in the source (`Places.chain`)."""
+    small: int
+    """How many of them lie in small functions (`Places.small`)."""
     lane: int
     wave: int
     group: tuple[int, int, int]
@@ -99,6 +101,7 @@ def _finding(code: Code, found: Any) -> Finding:
         fault=Fault(int(found["fault"])),
         statement=code.listing.statements[instruction],
         places=code.places.chain(instruction),
+        small=code.places.small(instruction),
         lane=lane,
         wave=wave,
         group=(x, y, z),

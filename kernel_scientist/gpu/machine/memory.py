@@ -3,6 +3,8 @@
 Runs in workers: standard library and numpy only.
 """
 
+import ctypes
+import mmap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -11,6 +13,31 @@ import numpy as np
 from kernel_scientist.gpu.machine.program import Array
 
 ALLOCATION = np.dtype([("start", "u8"), ("bytes", "u8"), ("writable", "u4"), ("reserved", "u4")], align=True)
+
+LARGE = 256 << 20
+"""Bytes from which on an allocation is not written to before a kernel does: it may use little of it."""
+_advise = ctypes.CDLL(None).madvise
+_advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+def clear(address: int, size: int) -> None:
+    """Make bytes zero. Pages of a large allocation go back to the system, so that they take up no memory."""
+    first, end = -(-address // mmap.PAGESIZE) * mmap.PAGESIZE, (address + size) // mmap.PAGESIZE * mmap.PAGESIZE
+    if end - first >= LARGE:
+        ctypes.memset(first, 1, 1)
+        _advise(first, end - first, mmap.MADV_DONTNEED)
+        if ctypes.string_at(first, 1) == b"\0":  # memory that is shared, for example, keeps its content
+            ctypes.memset(address, 0, first - address)
+            ctypes.memset(end, 0, address + size - end)
+            return
+    ctypes.memset(address, 0, size)
+
+
+def fill(address: int, size: int, pattern: int) -> None:
+    """Fill what nobody wrote with a byte; of a large allocation only its beginning, the rest is zero."""
+    if size > LARGE:
+        clear(address, size)
+    ctypes.memset(address, pattern, min(size, LARGE))
 
 
 @dataclass

@@ -75,9 +75,15 @@ class Places:
     def condensed(self, instruction: int) -> tuple[Place, ...]:
         """Return the same chain, without the lines of small functions: to a reader they are a part of the line that
         calls them."""
-        frames = self._frames(instruction)
-        small = itertools.takewhile(lambda frame: 0 < frame[1] <= SMALL, frames)
-        return tuple(place for place, _ in frames[len(list(small)) :])
+        return self.chain(instruction)[self.small(instruction) :]
+
+    def small(self, instruction: int) -> int:
+        """Return how many places at the beginning of the chain lie in small functions."""
+        return len(list(itertools.takewhile(lambda frame: 0 < frame[1] <= SMALL, self._frames(instruction))))
+
+    def known(self, instruction: int) -> bool:
+        """Return whether the compiler named a line of the instruction. Of one that it moved it names none."""
+        return self._statements[instruction].source_line > 0
 
     def _frames(self, instruction: int) -> list[tuple[Place, int]]:
         """Return places, and of how many own lines the inlined function is in which each lies; 0 in the kernel."""

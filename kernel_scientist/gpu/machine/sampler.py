@@ -20,6 +20,7 @@ from kernel_scientist.gpu.machine.counts import ACCESSED, MOST_LAUNCHES, MOST_RO
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
 from kernel_scientist.gpu.machine.launch import Result
 from kernel_scientist.gpu.machine.memory import Memory
+from kernel_scientist.gpu.machine.program import Array
 from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.hardware import occupancy
 
@@ -29,6 +30,8 @@ SPREAD, SHARING = 12, 32
 """Workgroups of the two samples."""
 WHOLE = 128
 """Workgroups of the first sample if they differ in their work."""
+PIECE = 1 << 20
+"""Bytes of memory that are kept together while a launch is undone."""
 BUDGET = 20_000_000
 """Wave instructions after which the first sample does not grow any more."""
 
@@ -119,9 +122,19 @@ def undone(memory: Memory, code: Code) -> Generator[None]:
     """Put back what the context changes in the memory that a launch may write, and in the code's own data."""
     own = code.program.data
     places = [*memory.writable(), (int(own.ctypes.data), own.nbytes)]
-    before = [(start, ctypes.string_at(start, size)) for start, size in places]
+    pieces = [piece for start, size in places for piece in _pieces(start, size)]
+    before = [(piece, piece.copy() if piece.view(bool).any() else None) for piece in pieces]
     try:
         yield
     finally:
-        for start, content in before:
-            ctypes.memmove(start, content, len(content))
+        for piece, content in before:
+            if content is not None:
+                piece[:] = content
+            elif piece.view(bool).any():
+                piece[:] = 0
+
+
+def _pieces(start: int, size: int) -> list[Array]:
+    """Return views of parts of memory. Of a large allocation most are zero, and need no copy."""
+    whole = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(start))
+    return [whole[n : n + PIECE] for n in range(0, size, PIECE)]

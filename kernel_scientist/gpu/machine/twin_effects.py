@@ -3,6 +3,7 @@
 Runs in workers: standard library and numpy only.
 """
 
+import re
 from enum import IntEnum
 from typing import Any
 
@@ -21,6 +22,7 @@ PACKED = np.dtype(
 )
 SCC = SCALAR + SCALARS["scc"]
 MOST_READS = 256
+_MOVES = re.compile(r"s_mov_b(32|64)|v_mov_b(32|64)(_e32|_e64)?|v_accvgpr_(read|write|mov)_b32(_e32|_e64)?")
 _BY_M0 = ("s_set_gpr_idx", "s_movrel")
 _BRANCHES = {"scc0": (SCC,), "scc1": (SCC,), "vccz": (VCC, VCC + 1), "vccnz": (VCC, VCC + 1)}
 
@@ -41,6 +43,8 @@ class Nature(IntEnum):
     ONE_LANE = 8
     EXEC_ZERO = 9
     EXEC_SET = 10
+    MOVE = 11
+    """Copies registers, one by one."""
 
 
 def followed(listing: Listing) -> bool:
@@ -79,7 +83,8 @@ def _described(statement: Statement) -> tuple[Nature, list[int], list[int], list
     if name in ("s_setpc_b64", "s_swappc_b64"):
         writes = writes if name == "s_swappc_b64" else []
     known = set(addresses)
-    return _nature(found), addresses, [n for n in reads if n not in known][:MOST_READS], writes
+    nature = Nature.MOVE if _MOVES.fullmatch(statement.mnemonic) else _nature(found)
+    return nature, addresses, [n for n in reads if n not in known][:MOST_READS], writes
 
 
 def _nature(found: Effect) -> Nature:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernel_scientist.gpu.machine.allocations import EMPTY, Allocations, extent, runs, tensors
+from kernel_scientist.gpu.machine import memory
+from kernel_scientist.gpu.machine.allocations import EMPTY, Allocations, extent, is_view, runs, tensors
 from kernel_scientist.gpu.machine.checking import Checks, Tensor
 from kernel_scientist.gpu.machine.program import Array
 from kernel_scientist.gpu.machine.shadow import Reach
@@ -32,7 +33,7 @@ class CheckedAllocations(Allocations):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation of torch; remember what it allocated, and what of its results is undefined."""
         kwargs = kwargs or {}
-        read = [tensor for tensor in tensors([args, kwargs]) if self._undefined(tensor) is not None]
+        read = not is_view(func) and any(self._undefined(one) is not None for one in tensors([args, kwargs]))
         twin = _Twin(self, args, kwargs) if read else None
         result = func(*args, **kwargs)
         name = func._schema.name.split("::")[-1]
@@ -63,7 +64,7 @@ class CheckedAllocations(Allocations):
 
     def undefine(self, address: int, size: int) -> None:
         """Make these bytes undefined."""
-        ctypes.memset(address, 0, size)
+        memory.clear(address, size)
         self.shadow.poison(address, size, self.seed)
 
     def define(self, address: int, size: int) -> None:

@@ -160,6 +160,53 @@ def test_a_defect_of_a_hip_kernel_has_the_line_of_its_file(
 
 
 @needs_hip
+def test_a_defect_in_a_small_inlined_function_is_told_by_the_line_that_calls_it(evaluator: PredictedEvaluator) -> None:
+    helper = "__device__ unsigned short loaded(const unsigned short* p, long at) { return p[at]; }"
+    call = "if (i < size) out[i] = loaded(x, i + 1);"
+    source = HIP.replace("__global__ __launch", f"{helper}\n\n__global__ __launch").replace(GUARDED, call)
+    found = evaluated(evaluator, source)
+    where = f"line {LINE + 2} ({call}  // fp16 as bits), by the function inlined there, line {LINE - 2} ({helper})"
+    assert found.verdict is Verdict.INCORRECT and where in found.reason, found.reason
+    triton = SEED.replace(
+        "@triton.jit\n", "@triton.jit\ndef loaded(ptr, at):\n    return tl.load(ptr + at)\n\n\n@triton.jit\n"
+    )
+    triton = triton.replace("tl.load(x_ptr + at, mask=at < n)", "loaded(x_ptr, at)")
+    found = evaluated(evaluator, triton)
+    lines = triton.splitlines()
+    call, inner = (next(n for n, line in enumerate(lines, 1) if text in line) for text in ("loaded(x_ptr", "tl.load("))
+    where = f"line {call} ({lines[call - 1].strip()}), by the function inlined there, line {inner} ("
+    assert found.verdict is Verdict.INCORRECT and where in found.reason, found.reason
+
+
+@needs_hip
+def test_a_program_may_allocate_far_more_than_it_uses(evaluator: PredictedEvaluator) -> None:
+    large = STATIC.replace("2 * 5000", "6000000000L")
+    source = HIP.replace("    copy_kernel<<<dim3(", large % "(void)hipMemsetAsync(kept, 0, 2 * 5000, 0);")
+    found = evaluated(evaluator, source.replace(GUARDED, READS))
+    assert found.verdict is Verdict.OK, found.reason
+    beyond = "(void)hipMemsetAsync(kept, 0, 2 * 5000, 0); kept += 2500000000;"
+    found = evaluated(evaluator, HIP.replace("    copy_kernel<<<dim3(", large % beyond).replace(GUARDED, READS))
+    assert found.verdict is Verdict.INCORRECT, found.reason
+    assert "uninitialised read of hipMalloc(6000000000)" in found.reason, found.reason
+    found = evaluated(evaluator, source.replace("6000000000L", "100000000000L"))
+    assert found.verdict is not Verdict.OK, found
+    assert "its 95367 MiB do not fit into a worker's memory of" in found.reason, found.reason
+
+
+@needs_hip
+def test_memory_of_the_host_that_is_registered_keeps_its_content(evaluator: PredictedEvaluator) -> None:
+    registered = """    static unsigned short host[5000];
+    for (int n = 0; n < 5000; ++n) host[n] = 7;
+    (void)hipHostRegister(host, sizeof host, 0);
+    copy_kernel<<<1, LANES>>>(host, (unsigned short*)out.data_ptr(), size < 256 ? size : 256);
+    (void)hipHostUnregister(host);
+    if (host[4999] != 7) return;
+    copy_kernel<<<dim3("""
+    found = evaluated(evaluator, HIP.replace("    copy_kernel<<<dim3(", registered))
+    assert found.verdict is Verdict.OK, found.reason
+
+
+@needs_hip
 def test_memory_of_the_device_that_nobody_wrote_is_told(evaluator: PredictedEvaluator) -> None:
     found = evaluated(evaluator, HIP.replace("    copy_kernel<<<dim3(", STATIC % "").replace(GUARDED, READS))
     assert found.verdict is Verdict.INCORRECT and "uninitialised read of hipMalloc(" in found.reason, found.reason

@@ -67,6 +67,7 @@ def one(codes: dict[str, Code], name: str) -> Any:
         ("dynamic_lds_too_small", "LDS", 512, "uses byte 512 of LDS, of which the workgroup has 512"),
         ("lanes_store_pairwise", "argument 1", 0, "lanes 0 and 1 of one instruction store different values"),
         ("split_k_stores", "argument 1", 0, "in workgroup 0, with no release and acquire between them"),
+        ("guarded_copy_of_empty_memory", "argument 0", 0, "reads what nothing has written"),
         ("branch_on_an_empty_flag", "argument 2", 0, "nothing has written, and a branch depends on it"),
         ("a_flag_that_nobody_sets", "argument 1", 0, "waits for a value that no running wave will store"),
     ],

@@ -3,7 +3,6 @@
 Runs in workers: standard library, numpy and what the machine needs.
 """
 
-import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +13,7 @@ from kernel_scientist.gpu.machine.dispatch import KernelLaunch
 from kernel_scientist.gpu.machine.host.device import Argument, Launch, Needs, Place
 from kernel_scientist.gpu.machine.host.session import HostError
 from kernel_scientist.gpu.machine.listing import Kernel
+from kernel_scientist.gpu.machine.memory import fill
 from kernel_scientist.hardware import occupancy
 
 Grid = tuple[int, int, int]
@@ -88,7 +88,7 @@ class Simulated:
         """Allow launches to use memory. Nobody has written it."""
         self._places[address] = size
         if (call := self.call()) is None:
-            ctypes.memset(address, UNWRITTEN, size)
+            fill(address, size, UNWRITTEN)
         else:
             call.undefine(address, size)
 

@@ -34,7 +34,7 @@ static Access& fresh(std::vector<Access>& all, u32& count, int lane, u64 address
     if (count == all.size()) throw std::length_error("accesses");
     Access& x = all[count++];
     x.address = address, x.lane = lane, x.bytes = bytes, x.write = write;
-    x.atomic = x.first = x.second = false, x.same = nullptr;
+    x.atomic = x.first = x.second = x.ready = false, x.same = nullptr;
     return x;
 }
 
@@ -48,11 +48,27 @@ u8* Checker::first(Wave&, int lane, u64 address, u32 bytes, bool write) {
         std::memcpy(x.a, x.where, bytes);
         return x.a;
     }
-    if (x.space == Space::memory) save(address, bytes);
-    std::memcpy(x.old, x.where, bytes);
-    for (u32 n = 0; n + 1 < count_ && !x.same; ++n)
-        if (accesses_[n].address == address) x.same = accesses_[n].same ? accesses_[n].same : &accesses_[n];
+    begin_atomic(x);
     return x.where;
+}
+
+// Keep what an atomic operation changes. Lanes at one address have one place in the twin, as they have in the first run.
+void Checker::begin_atomic(Access& x) {
+    if (x.space == Space::memory) save(x.address, x.bytes);
+    std::memcpy(x.old, x.where, x.bytes);
+    for (u32 n = 0; n + 1 < count_ && !x.same; ++n)
+        if (accesses_[n].address == x.address && accesses_[n].where) x.same = accesses_[n].same ? accesses_[n].same : &accesses_[n];
+}
+
+// The twin's bytes at the place of an atomic operation. The first run has changed memory already.
+u8* Checker::twin_atomic(Access& x) {
+    if (x.same) return twin_atomic(*x.same);
+    if (!x.ready) {
+        if (x.space == Space::memory) std::memcpy(x.b, x.old, x.bytes), shadow_.apply(x.address, x.bytes, x.b);
+        else twin_bytes(x, x.b);
+    }
+    x.ready = true;
+    return x.b;
 }
 
 // The address of the first run that a twin's address stands for, and the allocation that it was derived from.
@@ -145,10 +161,7 @@ u8* Checker::second(Wave&, int lane, u64 address, u32 bytes, bool write) {
         x = &fresh(accesses_, count_, lane, equivalent(address, &meant), bytes, write);
         x->where = resolve(*x);
         x->atomic = write && Nature(effect_->nature) == Nature::atomic;
-        if (x->atomic && x->where) {
-            if (x->space == Space::memory) save(x->address, bytes);
-            std::memcpy(x->old, x->where, bytes);
-        }
+        if (x->atomic && x->where) begin_atomic(*x);
     }
     x->second = true;
     if (!x->where) return nullptr;
@@ -157,12 +170,8 @@ u8* Checker::second(Wave&, int lane, u64 address, u32 bytes, bool write) {
         twin_bytes(*x, x->b);
         return x->b;
     }
-    if (x->same) return x->same->b;
-    bool differs = twin_bytes(*x, x->b);
-    if (x->atomic) {  // the first run has changed memory already
-        if (x->space == Space::memory) std::memcpy(x->b, x->old, bytes), shadow_.apply(x->address, bytes, x->b);
-        differs = std::memcmp(x->b, x->old, bytes) != 0;
-    }
+    if (x->same) return twin_atomic(*x);
+    const bool differs = x->atomic ? std::memcmp(twin_atomic(*x), x->old, bytes) != 0 : twin_bytes(*x, x->b);
     if (differs) {
         u32 origin = memory_origin(*x);
         if (origin == 0) {

@@ -98,17 +98,39 @@ u32 Checker::source(int lane, bool addresses) {
         if (reads[k] >= SCALAR && masks_[k]) take(now_->scalar_origins[reads[k] - SCALAR]);
     if (best > POINTER || (addresses && lane >= 0)) return best > POINTER || !unset ? best : record(Cause::unset_register, u32(lane), 0, 0);
     if ((exec_a_ ^ exec_b_) >> (lane < 0 ? 0 : lane) & (lane < 0 ? ALL : 1)) take(now_->scalar_origins[EXEC]);
-    if (best <= POINTER && !unset) {  // another lane's
-        for (u32 k = 0; k < count; ++k)
-            if (reads[k] < SCALAR && masks_[k]) take(now_->origins[reads[k] * LANES + std::countr_zero(masks_[k])]);
+    if ((lane < 0 ? best <= POINTER : best == 0) && !unset) {  // another lane's; of one that takes part if there is any
+        for (u32 k = 0; k < count; ++k) {
+            if (reads[k] >= SCALAR || !masks_[k]) continue;
+            const u64 active = masks_[k] & (exec_a_ | exec_b_);
+            take(now_->origins[reads[k] * LANES + std::countr_zero(active ? active : masks_[k])]);
+        }
         if (loaded_any_) take(loaded_any_);
     }
     if (best > POINTER || !unset) return best;
     return record(Cause::unset_register, lane < 0 ? 0 : u32(lane), 0, 0);
 }
 
+// What is copied comes from where its original does. If nobody set that, the fault is where it is used.
+void Checker::moved(Twins& t) {
+    const u16 *reads = registers_ + effect_->first, *writes = reads + effect_->reads;
+    u32 origins[2][LANES];
+    const u32 count = std::min<u32>(2, std::min(effect_->reads, effect_->writes));
+    for (u32 k = 0; k < count; ++k)
+        for (int l = 0; l < LANES; ++l)
+            origins[k][l] = reads[k] >= SCALAR ? t.scalar_origins[reads[k] - SCALAR] : t.origins[size_t(reads[k]) * LANES + l];
+    for (u32 k = 0; k < count; ++k) {
+        if (writes[k] >= SCALAR) {
+            t.scalar_origins[writes[k] - SCALAR] = origins[k][0];
+            continue;
+        }
+        u64 left = differing(t.a.lanes(writes[k]), t.b.lanes(writes[k])) & exec_a_;
+        for (; left; left &= left - 1) t.origins[size_t(writes[k]) * LANES + std::countr_zero(left)] = origins[k][std::countr_zero(left)];
+    }
+}
+
 // Say of each register that is written and differs where that comes from.
 void Checker::settle(Twins& t) {
+    if (Nature(effect_->nature) == Nature::move && exec_a_ == exec_b_) return any_ ? moved(t) : void();
     const u16* writes = registers_ + effect_->first + effect_->reads;
     u64 scope = exec_a_ | exec_b_;
     if (Nature(effect_->nature) == Nature::matrix) scope = ALL;

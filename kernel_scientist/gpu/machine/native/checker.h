@@ -7,7 +7,7 @@
 namespace machine {
 
 // What an instruction does to registers and memory; as Python packs it (`twin_effects.py`).
-enum class Nature : u8 { other, load, store, atomic, barrier, release, acquire, matrix, one_lane, exec_zero, exec_set };
+enum class Nature : u8 { other, load, store, atomic, barrier, release, acquire, matrix, one_lane, exec_zero, exec_set, move };
 struct Effect {
     u8 nature, reserved;
     u16 addresses;  // of the registers that are read: how many are addresses; they come first
@@ -35,6 +35,7 @@ struct Access {
     Space space;
     bool write, atomic, first, second;  // first, second: which of the runs made it
     bool writable;                      // whether a launch may write there at all
+    bool ready;                         // whether an atomic operation's `b` holds the twin's bytes
     Access* same;                       // of an atomic operation: the first one of the instruction at its address
     u8* where;                          // null: outside
     u8 old[64], a[64], b[64];           // before; what is stored, and what the twin stores or reads
@@ -143,6 +144,7 @@ class [[gnu::visibility("hidden")]] Checker : public Watch {
     void agree(Twins& twins, const Instruction& in, const Effect& effect);
     void look(Twins& twins);
     void settle(Twins& twins);
+    void moved(Twins& twins);
     u32 source(int lane, bool addresses);
     u32 record(Cause kind, u32 lane, u64 address, u64 start, const Event* other = nullptr, u32 other_lane = 0);
 
@@ -157,6 +159,8 @@ class [[gnu::visibility("hidden")]] Checker : public Watch {
     u8* second(Wave& wave, int lane, u64 address, u32 bytes, bool write);
     void compare(Access& x, u64 address);
     u8* elsewhere(Access& x, u64 address);
+    void begin_atomic(Access& x);
+    u8* twin_atomic(Access& x);
     u8* resolve(Access& x);
     void outside(const Access& x, const Allocation* meant, u64 address);
     u64 equivalent(u64 address, const Allocation** meant);

@@ -14,6 +14,50 @@ template <class F> static void parts(u64 address, u64 bytes, F act) {
     }
 }
 
+// What nobody wrote, in words of one page from an offset on.
+static void fill(Values& page, u64 number, u64 from, u64 count, u64 seed) {
+    for (u64 n = from; n < from + count;) {
+        u64 state = seed + (number * PAGE + n) / 4 * GOLDEN;
+        const u32 word = odd_word(state);
+        const u64 skipped = n % 4, bytes = std::min<u64>(4 - skipped, from + count - n);
+        std::memcpy(page.delta + n, reinterpret_cast<const u8*>(&word) + skipped, bytes);
+        page.origin[n / 4] = 0;
+        n += bytes;
+    }
+}
+
+static void turn(Values& page) {
+    for (u32 n = 0; n < PAGE; ++n)
+        if (page.delta[n] && page.origin[n / 4] == 0) page.delta[n] ^= 0x80;
+}
+
+Values* Shadow::unwritten(u64 page) {
+    auto found = unwritten_.upper_bound(page);
+    if (found == unwritten_.begin() || page >= (--found)->second.end) return nullptr;
+    const Unwritten range = found->second;
+    leave(page, page + 1, [](u64, u64) {});
+    Values* made = (values_[page] = std::make_unique<Values>()).get();
+    fill(*made, page, 0, PAGE, range.seed);
+    if (range.flipped) turn(*made);
+    return made;
+}
+
+template <class F> void Shadow::leave(u64 first, u64 end, F act) {
+    auto found = unwritten_.upper_bound(first);
+    if (found != unwritten_.begin()) --found;
+    while (found != unwritten_.end() && found->first < end) {
+        const auto [start, range] = *found;
+        if (range.end <= first) {
+            ++found;
+            continue;
+        }
+        found = unwritten_.erase(found);
+        if (start < first) unwritten_[start] = {first, range.seed, range.flipped};
+        if (range.end > end) unwritten_[end] = range;
+        act(std::max(start, first), std::min(range.end, end));
+    }
+}
+
 Values& Shadow::make(u64 address) {
     if (Values* there = find(address)) return *there;
     Values* made = (values_[address / PAGE] = std::make_unique<Values>()).get();
@@ -55,40 +99,73 @@ u32 Shadow::origin(u64 address, u32 bytes) {
     return found;
 }
 
+// Call `at_edge(page's offset, count)` for the parts of a range that fill no page, and `whole(first, end)` for the pages.
+template <class F, class G> static void divided(u64 address, u64 bytes, F at_edge, G whole) {
+    const u64 end = address + bytes, first = (address + PAGE - 1) / PAGE, last = std::max(first, end / PAGE);
+    const auto edge = [&](u64 from, u64 to) {
+        if (from < to) parts(from, to - from, [&](u64 at, u64, u64 count) { at_edge(at, count); });
+    };
+    edge(address, std::min(end, first * PAGE));
+    if (first < last) whole(first, last);
+    edge(std::max(address, last * PAGE), end);
+}
+
 void Shadow::poison(u64 address, u64 bytes, u64 seed) {
-    u64 state = seed ^ address;
-    parts(address, bytes, [&](u64 at, u64, u64 count) {
-        Values& page = make(at);
-        for (u64 n = 0; n < count; n += 4) {
-            const u32 word = odd_word(state);
-            std::memcpy(page.delta + at % PAGE + n, &word, std::min<u64>(4, count - n));
-        }
-        for (u64 word = at % PAGE / 4; word <= (at % PAGE + count - 1) / 4; ++word) page.origin[word] = 0;
-    });
+    divided(
+        address, bytes, [&](u64 at, u64 count) { fill(make(at), at / PAGE, at % PAGE, count, seed); },
+        [&](u64 first, u64 end) {
+            forget(first, end);
+            unwritten_[first] = {end, seed, false};
+        });
 }
 
 void Shadow::define(u64 address, u64 bytes) {
-    if (values_.empty()) return;
-    parts(address, bytes, [&](u64 at, u64, u64 count) {
-        if (Values* page = find(at)) std::memset(page->delta + at % PAGE, 0, count);
-    });
+    if (empty()) return;
+    divided(
+        address, bytes,
+        [&](u64 at, u64 count) {
+            if (Values* page = find(at)) std::memset(page->delta + at % PAGE, 0, count);
+        },
+        [&](u64 first, u64 end) { forget(first, end); });
+}
+
+void Shadow::forget(u64 first, u64 end) {
+    leave(first, end, [](u64, u64) {});
+    if (end - first < values_.size())
+        for (u64 page = first; page < end; ++page) values_.erase(page);
+    else
+        std::erase_if(values_, [&](const auto& one) { return one.first >= first && one.first < end; });
+    for (Recent& recent : recent_) recent = {};
 }
 
 void Shadow::settle(u64 address, u64 bytes, u8 pattern) {
-    parts(address, bytes, [&](u64 at, u64, u64 count) {
+    const auto part = [&](u64 at, u64 count) {
         Values* page = find(at);
         if (!page) return;
         u8* memory = reinterpret_cast<u8*>(at);
         for (u64 n = 0, k = at % PAGE; n < count; ++n, ++k)
             if (page->delta[k] && page->origin[k / 4] == 0) memory[n] = pattern;
         std::memset(page->delta + at % PAGE, 0, count);
+    };
+    divided(address, bytes, part, [&](u64 first, u64 end) {
+        u64 filled = 0;
+        leave(first, end, [&](u64 from, u64 to) {
+            const u64 count = std::min((to - from) * PAGE, MOST_FILLED - std::min(MOST_FILLED, filled));
+            std::memset(reinterpret_cast<u8*>(from * PAGE), pattern, count);
+            filled += count;
+        });
+        for (Recent& recent : recent_) recent = {};
+        if (end - first < values_.size())
+            for (u64 page = first; page < end; ++page) part(page * PAGE, PAGE);
+        else
+            for (auto& [page, values] : values_)
+                if (page >= first && page < end) part(page * PAGE, PAGE);
     });
 }
 
 void Shadow::flip() {
-    for (auto& [page, values] : values_)
-        for (u32 n = 0; n < PAGE; ++n)
-            if (values->delta[n] && values->origin[n / 4] == 0) values->delta[n] ^= 0x80;
+    for (auto& [page, values] : values_) turn(*values);
+    for (auto& [first, range] : unwritten_) range.flipped = !range.flipped;
 }
 
 bool Shadow::unused() const {

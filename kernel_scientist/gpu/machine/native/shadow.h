@@ -4,6 +4,7 @@
 // that depend on the order of waves. A byte is undefined exactly if the two runs have different values there.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -38,6 +39,7 @@ struct Event {
 };
 
 constexpr u32 PAGE = 4096;
+constexpr u64 MOST_FILLED = 256u << 20;  // bytes of what nobody wrote that `settle` fills: a pattern takes up memory
 struct Values {
     u8 delta[PAGE];          // the first run's byte xor the twin's
     u32 origin[PAGE / 4];    // number of a record, for the bytes of a word that differ; 0: nobody wrote them
@@ -66,11 +68,11 @@ class Shadow {
         Recent& recent = recent_[page % RECENT];
         if (page == recent.page) return recent.values;
         const auto found = values_.find(page);
-        recent = {page, found == values_.end() ? nullptr : found->second.get()};
+        recent = {page, found == values_.end() ? unwritten(page) : found->second.get()};
         return recent.values;
     }
     Values& make(u64 address);
-    bool empty() const { return values_.empty(); }
+    bool empty() const { return values_.empty() && unwritten_.empty(); }
     // Xor the twin's difference onto bytes. Returns whether there was one.
     bool apply(u64 address, u32 bytes, u8* to);
     // Set the twin's difference, and where it came from.
@@ -91,6 +93,18 @@ class Shadow {
     }
 
    private:
+    // Pages that nobody wrote, up to the one behind the last. They get values as soon as one is looked for: a program may
+    // allocate far more than it uses.
+    struct Unwritten {
+        u64 end, seed;
+        bool flipped;
+    };
+    Values* unwritten(u64 page);
+    // Take pages out of those ranges; call `act(first, end)` for each part that was in one.
+    template <class F> void leave(u64 first, u64 end, F act);
+    // Forget all that is known of these pages: they are defined.
+    void forget(u64 first, u64 end);
+    std::map<u64, Unwritten> unwritten_;  // by the first page
     std::unordered_map<u64, std::unique_ptr<Values>> values_;
     std::unordered_map<u64, u32> numbers_;
     static constexpr u64 RECENT = 256;
@@ -100,9 +114,10 @@ class Shadow {
     } recent_[RECENT];  // pages that were looked for lately
 };
 
+constexpr u64 GOLDEN = 0x9e3779b97f4a7c15ull;
 // Numbers that differ from zero in each byte, whose signs vary, and which are finite in nearly every format.
 inline u32 odd_word(u64& state) {
-    u64 x = state += 0x9e3779b97f4a7c15ull;
+    u64 x = state += GOLDEN;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull, x = (x ^ x >> 27) * 0x94d049bb133111ebull;
     x ^= x >> 31;
     if ((x >> 60) < 2) return ~0u;  // NaN in most formats

@@ -57,11 +57,7 @@ void Checker::finish_store(Access& x) {
 
 void Checker::finish_atomic(Access& x) {
     if (x.same) return;
-    if (!x.second) {
-        std::memcpy(x.b, x.old, x.bytes);
-        if (x.space == Space::memory) shadow_.apply(x.address, x.bytes, x.b);
-        else twin_bytes(x, x.b);
-    }
+    (void)twin_atomic(x);
     const u64 changed = differing(x.where, x.old, x.bytes) ? ALL : 0;
     version_ += changed != 0;
     u32 other = 0, origin = 0;

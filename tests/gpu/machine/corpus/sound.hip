@@ -313,3 +313,30 @@ extern "C" __global__ void a_table_is_searched_for_lanes_that_store_nothing(cons
   __syncthreads();
   if (threadIdx.x < n) y[threadIdx.x] = values[63 - threadIdx.x];
 }
+__device__ void added_by_exchange(float* p, float v) {  // the plain read is a guess, which the exchange verifies
+  unsigned *word = (unsigned*)p, old = *word, seen;
+  do {
+    seen = old;
+    old = atomicCAS(word, seen, __float_as_uint(__uint_as_float(seen) + v));
+  } while (old != seen);
+}
+//: sum_by_exchange | | 4 x 64 | in float 256; zero float 1
+extern "C" __global__ void sum_by_exchange(const float* x, float* y) { added_by_exchange(y, x[blockIdx.x * 64 + threadIdx.x]); }
+//: sum_by_exchange_in_lds | | 1 x 256 | in float 256; out float 1
+extern "C" __global__ void sum_by_exchange_in_lds(const float* x, float* y) {
+  __shared__ float sum;
+  if (threadIdx.x == 0) sum = 0;
+  __syncthreads();
+  added_by_exchange(&sum, x[threadIdx.x]);
+  __syncthreads();
+  if (threadIdx.x == 0) *y = sum;
+}
+//: maximum_by_exchange | | 4 x 64 | in int 256; zero int 1
+extern "C" __global__ void maximum_by_exchange(const int* x, int* y) {
+  int v = x[blockIdx.x * 64 + threadIdx.x], old = *y;
+  while (v > old) {
+    int seen = old;
+    old = atomicCAS(y, seen, v);
+    if (old == seen) break;
+  }
+}

@@ -153,3 +153,17 @@ extern "C" __global__ void scale_of_a_block_not_loaded(const float* x, const flo
   for (int b = 0; b < 8; b++) s += x[b * 64 + threadIdx.x] * scale[b];  // defect
   y[threadIdx.x] = s;
 }
+//: guarded_copy_of_empty_memory | uninitialised read | 1 x 64 | work float 64; out float 64; int 33
+extern "C" __global__ void guarded_copy_of_empty_memory(const float* w, float* y, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i < n) y[i] = w[i];  // defect
+}
+//: one_accumulator_too_few | uninitialised read | 1 x 64 | in float 200; out float 64; int 200
+extern "C" __global__ void one_accumulator_too_few(const float* x, float* y, int n) {
+  float sums[4];
+  for (int i = 0; i < 3; ++i) sums[i] = 0;
+  for (int j = threadIdx.x; j < n; j += 256)
+    for (int i = 0; i < 4; ++i)
+      if (j + 64 * i < n) sums[i] += x[j + 64 * i];  // defect
+  y[threadIdx.x] = sums[0] + sums[1] + sums[2] + sums[3];
+}

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <sys/resource.h>
 
 namespace stand_in {
 namespace {
@@ -19,6 +20,8 @@ std::mutex lock;
 std::map<uint64_t, Place> places;
 size_t used;
 
+std::string mib(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
 constexpr size_t GUARD = 4096;  // before and after; also the alignment
 
 hipError_t allocate(void** out, size_t bytes, bool host = false) {
@@ -30,7 +33,13 @@ hipError_t allocate(void** out, size_t bytes, bool host = false) {
     if (bytes > most || used + bytes > most) return ended(hipErrorOutOfMemory);
     const size_t whole = (bytes + GUARD - 1) / GUARD * GUARD + 2 * GUARD;
     char* block = (char*)aligned_alloc(GUARD, whole);
-    if (!block) return ended(hipErrorOutOfMemory);
+    if (!block) {
+        rlimit limit{};
+        getrlimit(RLIMIT_DATA, &limit);
+        const std::string of = limit.rlim_cur == RLIM_INFINITY ? "of this host" : "of " + mib(limit.rlim_cur) + ", which harness.memory_mib sets";
+        (void)refused("hipMalloc", "its " + mib(bytes) + " do not fit into a worker's memory " + of + "; " + mib(used) + " are allocated already");
+        return ended(hipErrorOutOfMemory);
+    }
     *out = block + GUARD;
     used += bytes;
     places[(uint64_t)*out] = {bytes, block, host};
@@ -153,7 +162,10 @@ SERVED hipError_t hipHostRegister(void* pointer, size_t bytes, unsigned) {
     if (!pointer || !bytes || !machine) return ended(hipErrorInvalidValue);
     std::lock_guard<std::mutex> guard(lock);
     places[(uint64_t)pointer] = {bytes, nullptr, true};
+    const std::string content((const char*)pointer, bytes);  // what the host wrote there stays
     machine->allocated((uint64_t)pointer, bytes);
+    memcpy(pointer, content.data(), bytes);
+    machine->written((uint64_t)pointer, bytes);
     return hipSuccess;
 }
 SERVED hipError_t hipHostUnregister(void* pointer) { return release("hipHostUnregister", pointer); }
