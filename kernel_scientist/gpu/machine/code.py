@@ -50,30 +50,6 @@ class Code:
         """
         return any("_atomic_" in s.mnemonic or "sc1" in s.operands.split() for s in self.listing.statements)
 
-    @cached_property
-    def polls(self) -> tuple[int, ...]:
-        """Return the instructions of loops that read what other workgroups may change: by an atomic operation or past
-        the caches. Of loops within each other only the innermost count."""
-        statements, labels = self.listing.statements, self.listing.labels
-
-        def reads(one: Statement) -> bool:
-            words = one.operands.split()
-            return ("_atomic_" in one.mnemonic and "sc0" in words) or ("_load_" in one.mnemonic and "sc1" in words)
-
-        reading = [number for number, one in enumerate(statements) if reads(one)]
-        loops = [
-            (labels.get(one.operands.strip(), end), end)
-            for end, one in enumerate(statements)
-            if "branch" in one.mnemonic
-        ]
-        found = set[int]()
-        for number in reading:
-            around = [(end - start, start, end) for start, end in loops if start <= number <= end and start < end]
-            if around:
-                _, start, end = min(around)
-                found |= {*range(start, end + 1)}
-        return tuple(sorted(found))
-
     @property
     def calls_host(self) -> bool:
         """Return whether it may call the host. Device libraries older than the compiler take the address of the buffer
