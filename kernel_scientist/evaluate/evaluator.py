@@ -61,7 +61,7 @@ class Evaluator:
         self.noise_limit_s = math.inf
         """Seconds that a measurement of the noise may take."""
         self._short: tuple[list[float], str] | None = None
-        """What such a measurement found that ended early, and words on it. It is kept for this evaluator's work only."""
+        """What such a measurement found that ended early, and words on it; kept for this evaluator's work only."""
         self._set_up(harness)
 
     def _set_up(self, harness: Harness) -> None:

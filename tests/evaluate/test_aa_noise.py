@@ -113,6 +113,7 @@ def test_noise_is_measured_no_longer_than_its_share_of_the_budget(
     own.measure_machine(hold)
     assert len(held) == 1 and "ended early: 1 of 2 A/A runs" in caplog.text
     assert not own.noise_is_due() and not (environment.host_folder() / "noise").exists()
-    assert (own.margins == (0.001, 0.001)) == (least == 2)
+    assert ("they count" in caplog.text) == (least == 1) and all(margin >= 0.001 for margin in own.margins)
+    assert least == 1 or (own.margins == (0.001, 0.001) and "harness.margin applies" in caplog.text)
     assert not own.with_harness(shop.harness).noise_is_due(), "nor is it measured again for other settings"
     assert evaluator(shop).noise_is_due(), "but for others, who may have more time"

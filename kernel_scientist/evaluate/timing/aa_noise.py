@@ -64,7 +64,9 @@ def measure(
 ) -> tuple[list[float], int]:
     """Time a source against itself `harness.noise_runs` times, with all stages; return the noise after each stage.
 
-    No run begins after `limit_s` seconds. Returns how many there were as well. `plan` has no baseline and the candidate FIRST. `hold` holds the device's lock during each run.
+    No run but the first begins after `limit_s` seconds. Returns how many there were as well.
+
+    `plan` has no baseline and the candidate FIRST. `hold` holds the device's lock during each run.
 
     The noise is the largest distance from 1 of an interval of a source against itself, over all runs. (One interval
     reflects the spread of its blocks, not differences between processes or minutes.)
