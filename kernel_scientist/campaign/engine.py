@@ -33,6 +33,8 @@ MOST_FRUITLESS = 3
 """Designs in a row without a new experiment, after which no more are made until a kernel is recorded."""
 Work = tuple[str, str, Callable[[], Any]]
 """A stage, what is done there, and the function that does it."""
+NOISE_SHARE = 0.2
+"""Most of a campaign's minutes that the measurement of the noise takes: it serves the kernels timed in the rest."""
 
 
 class Pipeline:
@@ -106,6 +108,7 @@ class Engine:
         self._resumed_at = campaign.population.generations()
         if not isinstance(campaign.context.evaluator, PoolEvaluator):
             campaign.context.evaluator.is_idle = self._device_is_idle
+            campaign.context.evaluator.noise_limit_s = NOISE_SHARE * 60 * campaign.params.budget.minutes
 
     def run(self) -> None:
         """Run until nothing is left. Raises what `check_stop` or a step raises, after all work has ended."""

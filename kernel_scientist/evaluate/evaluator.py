@@ -9,6 +9,7 @@ import copy
 import functools
 import itertools
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -57,6 +58,10 @@ class Evaluator:
         """Peaks of the device; None for a GPU without an entry in the tables."""
         self.is_idle: Callable[[], bool] = never
         """Whether the device would be idle after the timing in progress (`Plan.is_idle`). A campaign's engine knows."""
+        self.noise_limit_s = math.inf
+        """Seconds that a measurement of the noise may take."""
+        self._short: tuple[list[float], str] | None = None
+        """What such a measurement found that ended early, and words on it; kept for this evaluator's work only."""
         self._set_up(harness)
 
     def _set_up(self, harness: Harness) -> None:
@@ -68,7 +73,7 @@ class Evaluator:
     @functools.cached_property
     def margins(self) -> tuple[float, ...]:
         """Margin per stage: `harness.margin` or this machine's A/A noise, whichever is larger."""
-        noise = aa_noise.kept(self.driver, self.profile_name)
+        noise = self._known_noise()
         if noise is None:  # not in turn: the process in turn may wait for the device, whose lock may be held here
             noise = self._noise(contextlib.nullcontext)
         return tuple(max(self.harness.margin, one) for one in noise)
@@ -91,16 +96,28 @@ class Evaluator:
                 if self.noise_is_due():  # no other process has measured it meanwhile
                     self._noise(hold)
 
+    def _known_noise(self) -> list[float] | None:
+        if self._short and self.harness.noise_runs and len(self._short[0]) >= self.harness.stages:
+            return self._short[0]
+        return aa_noise.kept(self.driver, self.profile_name)
+
     def _noise(self, hold: Hold) -> list[float]:
-        """Measure and keep the noise."""
-        progress.warning("measuring this machine's noise, once a day: %s A/A runs", self.harness.noise_runs)
+        """Measure and keep the noise. One that was ended early is not kept for others, who may have more time."""
+        progress.warning("measuring this machine's noise, once a day: %s A/A runs", wanted := self.harness.noise_runs)
         plan = self.plan(self.profile.benchmarks, aa_noise.FIRST, None, margins=False)
-        noise = aa_noise.measure(self.driver, plan, self._quick_source(), hold)
-        return aa_noise.keep(self.driver, self.profile_name, noise)
+        noise, runs = aa_noise.measure(self.driver, plan, self._quick_source(), hold, self.noise_limit_s)
+        if runs == wanted:
+            return aa_noise.keep(self.driver, self.profile_name, noise)
+        enough = runs >= aa_noise.LEAST_RUNS
+        counts = "they count" if enough else "too few to count: harness.margin applies"
+        words = f"{runs} of {wanted} A/A runs in the {self.noise_limit_s:.0f} s that budget.minutes leaves; {counts}"
+        progress.warning("the measurement of this machine's noise ended early: %s", words)
+        self._short = (noise if enough else [0.0] * len(noise), words)
+        return self._short[0]
 
     def noise_is_due(self) -> bool:
         """Whether the next timing measures this machine's noise first, which takes a minute or more."""
-        return "margins" not in vars(self) and aa_noise.kept(self.driver, self.profile_name) is None
+        return "margins" not in vars(self) and self._known_noise() is None
 
     def forgo_noise(self) -> None:
         """Measure neither noise nor peaks: unless noise is known already, `harness.margin` is the margin."""
@@ -270,6 +287,8 @@ class Evaluator:
         except KernelFailure as failure:
             return failed(failure, so_far)
         happened = {**conditions.describe(self.pool), **before.until_now()}  # so_far may come from an earlier day
+        if self._short:
+            happened["noise"] = self._short[1]
         in_force = {"environment": happened, "sandbox": self.pool.layers}
         return timed(evaluation.model_copy(update=in_force), "time", start)
 

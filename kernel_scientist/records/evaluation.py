@@ -112,6 +112,8 @@ class Speedup(Record):
     """Both times, by case."""
     slower_cases: tuple[str, ...] = ()
     """Names of cases whose whole interval lies below 1 - margin."""
+    dropped: str = ""
+    """Why the timing ended after a few blocks; empty if it did not."""
 
     @model_validator(mode="after")
     def _ratio_is_the_quotient(self) -> "Speedup":
@@ -142,7 +144,7 @@ class Speedup(Record):
         return factors.is_resolved(self.interval)
 
     def __str__(self) -> str:
-        return factors.factor(self.ratio, self.interval)
+        return factors.factor(self.ratio, self.interval, self.dropped)
 
     @property
     def faster(self) -> bool:

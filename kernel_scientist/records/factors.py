@@ -31,9 +31,15 @@ def is_known(interval: Sequence[float] | None) -> bool:
     return interval is not None and interval[1] < UNRESOLVED[1]
 
 
-def why_unknown(interval: Sequence[float] | None) -> str:
-    """Return why there is no interval; empty if there is one."""
-    return "" if is_known(interval) else TOO_FEW
+def why_unknown(interval: Sequence[float] | None, dropped: str = "") -> str:
+    """Return why there is no interval; empty if there is one. `dropped`: as in `Speedup`."""
+    return "" if is_known(interval) else dropped or TOO_FEW
+
+
+def dropped(blocks: int, baseline: str, below: float) -> str:
+    """Return why a timing ended after so many blocks; empty for 0."""
+    whole = f"the whole interval of its speed over {baseline}, row by row, was below {below:g}"
+    return f"dropped after {blocks} blocks: {whole}" if blocks else ""
 
 
 def is_resolved(interval: Sequence[float] | None) -> bool:
@@ -44,18 +50,21 @@ def is_resolved(interval: Sequence[float] | None) -> bool:
     return low > 1 or high < 1 or high <= low * NARROW**2
 
 
-def bounds(interval: Sequence[float] | None) -> str:
+def bounds(interval: Sequence[float] | None, dropped: str = "") -> str:
     """Return an interval of factors, such as `[1.2, 1.3]`; there is none with too few blocks, and in old records."""
     if interval is None or not is_known(interval):
-        return "(no interval)"
+        return f"(no interval: {dropped})" if dropped else "(no interval)"
     return f"[{', '.join(map(_digits, interval))}]"
 
 
-def factor(ratio: float | None, interval: Sequence[float] | None) -> str:
-    """Return a factor with its interval, such as `1.25x [1.2, 1.3]`, or that it is not resolved; empty for None."""
+def factor(ratio: float | None, interval: Sequence[float] | None, dropped: str = "") -> str:
+    """Return a factor with its interval, such as `1.25x [1.2, 1.3]`, or that it is not resolved; empty for None.
+
+    `dropped`: why the timing ended early, if it did (`Speedup`).
+    """
     if ratio is None:
         return ""
-    return f"{f'{_digits(ratio)}x' if is_resolved(interval) else UNKNOWN} {bounds(interval)}"
+    return f"{f'{_digits(ratio)}x' if is_resolved(interval) else UNKNOWN} {bounds(interval, dropped)}"
 
 
 def _digits(value: float) -> str:
@@ -63,10 +72,10 @@ def _digits(value: float) -> str:
     return f"{value:.4g}" if value < 9999.5 else f"{value:.0f}"
 
 
-def percent(ratio: float, interval: Sequence[float] | None) -> str:
+def percent(ratio: float, interval: Sequence[float] | None, dropped: str = "") -> str:
     """Return a gain with its interval, such as `+25 % [+20, +30]`, or that it is not resolved."""
     if interval is None or not is_known(interval):
-        return f"{UNKNOWN} {bounds(interval)}"
+        return f"{UNKNOWN} {bounds(interval, dropped)}"
     low, high = (100 * (bound - 1) for bound in interval)
     value, ends = 100 * (ratio - 1), f"[{_signed(low, high - low)}, {_signed(high, high - low)}]"
     return f"{_signed(value, high - low)} % {ends}" if is_resolved(interval) else f"{UNKNOWN} {ends}"

@@ -60,7 +60,7 @@ def _cell(row: Mapping[str, Any], key: str) -> str:
     """Return a cell's text. A speedup in a row with its interval is stated as the interval allows."""
     value = row[key]
     is_factor = key.endswith(("speedup", "ratio")) and isinstance(value, float) and "interval" in row
-    return factor(value, row["interval"]) if is_factor else text(value, key)
+    return factor(value, row["interval"], str(row.get("dropped") or "")) if is_factor else text(value, key)
 
 
 def number(value: float | None, digits: int = 5) -> str:

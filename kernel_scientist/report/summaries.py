@@ -173,7 +173,7 @@ def speedup_summary(speedup: Speedup) -> dict[str, Any]:
         **rounded(speedup.model_dump(exclude={"cases"})),
         **({"ratio": geomean(quotients)} if quotients else {}),
         "interval": rounded(speedup.interval) if speedup.known else None,
-        "interval_why": factors.why_unknown(speedup.interval),
+        "interval_why": factors.why_unknown(speedup.interval, speedup.dropped),
         "resolved": speedup.resolved,
         "faster": speedup.faster,
         "cases": cases,

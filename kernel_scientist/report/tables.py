@@ -296,7 +296,7 @@ def speedup_line(speedup: dict[str, Any]) -> str:
     decision = "faster" if speedup["faster"] else "not shown to be faster"
     slower = f"; slower on {', '.join(speedup['slower_cases'])}" if speedup["slower_cases"] else ""
     test = f"margin {number(speedup['margin'], 3)}, {speedup['stages']} stage{'s' if speedup['stages'] > 1 else ''}"
-    measured = factor(speedup["ratio"], speedup["interval"])
+    measured = factor(speedup["ratio"], speedup["interval"], speedup.get("dropped", ""))
     return f"speedup over {speedup['against']}: {measured}, {decision} ({test}){slower}"
 
 

@@ -91,3 +91,29 @@ def test_without_runs_the_margin_is_the_parameters(shop: WorkerPool) -> None:
     shop.harness = shop.harness.model_copy(update={"noise_runs": 0})
     assert evaluator(shop).margins == (0.001, 0.001)
     assert not (environment.host_folder() / "noise").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("least", [1, 2], ids=["enough runs", "too few runs"])
+def test_noise_is_measured_no_longer_than_its_share_of_the_budget(
+    shop: WorkerPool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, least: int
+) -> None:
+    monkeypatch.setattr(aa_noise, "LEAST_RUNS", least)
+    caplog.set_level("WARNING", "kernel_scientist.progress")
+    own = evaluator(shop)
+    own.noise_limit_s = 1e-3
+    held = list[int]()
+
+    @contextlib.contextmanager
+    def hold() -> Iterator[None]:
+        held.append(1)
+        yield
+
+    monkeypatch.setattr(own, "_peaks_tried", True)
+    own.measure_machine(hold)
+    assert len(held) == 1 and "ended early: 1 of 2 A/A runs" in caplog.text
+    assert not own.noise_is_due() and not (environment.host_folder() / "noise").exists()
+    assert ("they count" in caplog.text) == (least == 1) and all(margin >= 0.001 for margin in own.margins)
+    assert least == 1 or (own.margins == (0.001, 0.001) and "harness.margin applies" in caplog.text)
+    assert not own.with_harness(shop.harness).noise_is_due(), "nor is it measured again for other settings"
+    assert evaluator(shop).noise_is_due(), "but for others, who may have more time"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup, Timing, Trial, geomean
 from kernel_scientist.records.factors import UNRESOLVED, UNTIMED
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
@@ -145,3 +146,15 @@ def test_too_few_blocks_give_interval_why() -> None:
     assert summary["interval"] is None
     assert "reference: not resolved (no interval)" in tables.speedup_line(summary)
     assert "speedup" not in run_content.factor_metrics("speedup", dropped)
+
+
+def test_a_kernel_that_was_dropped_has_no_interval_for_that_reason() -> None:
+    pair, why = PairedTime(time_us=23.0, against_us=1.0), factors.dropped(2, "k00004", 0.7)
+    dropped = Speedup(against="reference", ratio=1 / 23, interval=UNRESOLVED, cases={"c": pair}, dropped=why)
+    summary = json.loads(json.dumps(summaries.speedup_summary(dropped)))
+    assert summary["interval"] is None and summary["interval_why"] == why
+    said = f"not resolved (no interval: {why})"
+    assert "after 2 blocks" in why and "k00004" in why and "below 0.7" in why
+    assert said in tables.speedup_line(summary) and str(dropped) == said
+    assert factors.percent(dropped.ratio, dropped.interval, dropped.dropped) == said
+    assert Speedup.model_validate_json(dropped.model_dump_json()) == dropped

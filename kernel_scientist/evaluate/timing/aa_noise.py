@@ -6,6 +6,7 @@ margin covers differences between processes (memory layout, placement) as well a
 
 import json
 import logging
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -24,6 +25,8 @@ VALID_S, VALID_LARGE_S = 24 * 3600, 3600
 """Seconds for which a measurement is reused: shorter if it is large, which suggests a busy machine."""
 LARGE = 0.03
 FIRST, SECOND = "first", "second"
+LEAST_RUNS = 3
+"""A/A runs that say something about the noise: the largest of two is too often a small one."""
 TOLD_S = 60.0
 """Seconds between two lines on how far a measurement is."""
 progress = logging.getLogger("kernel_scientist.progress")
@@ -56,8 +59,12 @@ def keep(driver: Driver, profile: str, noise: list[float]) -> list[float]:
     return noise
 
 
-def measure(driver: Driver, plan: Plan, source: TimedSource, hold: Hold) -> list[float]:
+def measure(
+    driver: Driver, plan: Plan, source: TimedSource, hold: Hold, limit_s: float = math.inf
+) -> tuple[list[float], int]:
     """Time a source against itself `harness.noise_runs` times, with all stages; return the noise after each stage.
+
+    No run but the first begins after `limit_s` seconds. Returns how many there were as well.
 
     `plan` has no baseline and the candidate FIRST. `hold` holds the device's lock during each run.
 
@@ -67,8 +74,12 @@ def measure(driver: Driver, plan: Plan, source: TimedSource, hold: Hold) -> list
     sources = [source.model_copy(update={"name": name}) for name in (FIRST, SECOND)]
     deviations: list[list[float]] = [[] for _ in range(plan.stages)]
     began, told_s, waited_s, runs = time.monotonic(), 0.0, 0.0, driver.harness.noise_runs
+    run = 0
     for run in range(1, runs + 1):
         asked = time.monotonic()
+        if asked - began >= limit_s and run > 1:
+            run -= 1
+            break
         with hold():
             waited_s += time.monotonic() - asked
             samples = schedule.run(driver, plan, sources)
@@ -81,7 +92,7 @@ def measure(driver: Driver, plan: Plan, source: TimedSource, hold: Hold) -> list
             tables = (samples.table(name, stage + 1) for name in (FIRST, SECOND))
             low, high = statistics.ratio(*tables).interval(plan.confidence)
             deviations[stage].append(max(low, 1 / high) - 1)
-    return [max(0.0, *values) for values in deviations]
+    return [max(0.0, *values) for values in deviations], run
 
 
 def _file(driver: Driver, profile: str) -> Path:

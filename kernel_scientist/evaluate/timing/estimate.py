@@ -35,6 +35,9 @@ class Samples:
     unqueued: dict[tuple[str, str], list[Row]] = field(default_factory=dict[tuple[str, str], list[Row]])
     """Rows of the warm-up, from an idle device to an idle device on a GPU: they decide nothing."""
 
+    dropped_after: int = 0
+    """Blocks after which the candidate was dropped, because it is so much slower; 0: it was not."""
+
     def add(self, name: str, case: str, process: int, block: int, row: Row) -> None:
         """Record one timed row."""
         processes = self.rows.setdefault((name, case), [])
@@ -293,6 +296,7 @@ class Estimator:
             stages=samples.stages,
             cases=pairs,
             slower_cases=tuple(slower),
+            dropped=factors.dropped(samples.dropped_after, plan.baseline, plan.drop_below) if plan.baseline else "",
         )
 
 

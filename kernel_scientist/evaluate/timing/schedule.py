@@ -83,6 +83,7 @@ class _TimingRun:
             with self._blame(self.plan.candidate):
                 self._require_untouched(before, self.plan.candidate, "timed")
             if number == 0 and hopeless(self.plan, self.samples, block + 1):
+                self.samples.dropped_after = block + 1
                 return True
         return False
 

@@ -63,6 +63,8 @@ class Checked:
     launch: KernelLaunch
     tensors: dict[int, Tensor]
     """By the addresses of the allocations."""
+    note: str = ""
+    """What there is to say of its deadlock."""
 
 
 @dataclass
@@ -105,7 +107,7 @@ class Checks:
         self.launched.append(Checked(launch, tensors))
         effects, registers = self._packed(code)
         count = len(code.program.packed)
-        executed, lanes, done = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(2, np.uint64)
+        executed, lanes, done = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(3, np.uint64)
         outcome: int = self.library.native.machine_check(
             code.handle, ready.order.ctypes.data, check.ctypes.data, ready.table.ctypes.data, moved.ctypes.data,
             len(ready.table), effects.ctypes.data, registers.ctypes.data, self.shadow.handle, executed.ctypes.data,
@@ -114,7 +116,13 @@ class Checks:
         self.shadow.define(place, segment.nbytes)
         refused = tuple(self._refusal(code, record) for record in self.records() if record.cause is Cause.REFUSED)
         stuck = Outcome(outcome) is not Outcome.ENDED
-        return Attempt(Outcome(outcome), int(done[1]), Result(executed, lanes, refused, int(done[0]), stuck))
+        return Attempt(
+            Outcome(outcome), int(done[1]), Result(executed, lanes, refused, int(done[0]), stuck, int(done[2]))
+        )
+
+    def note(self, words: str) -> None:
+        """Say something of the deadlock of the last launch."""
+        self.launched[-1] = replace(self.launched[-1], note=words)
 
     def follows(self, code: Code) -> bool:
         """Return whether what each of its instructions reads and writes is known."""

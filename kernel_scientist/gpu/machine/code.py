@@ -61,23 +61,6 @@ class Code:
 
         return tuple(number for number, one in enumerate(self.listing.statements) if reads(one))
 
-    @cached_property
-    def polls(self) -> tuple[int, ...]:
-        """Return the instructions of loops around those of `listens`, of loops within each other the innermost."""
-        statements, labels = self.listing.statements, self.listing.labels
-        loops = [
-            (labels.get(one.operands.strip(), end), end)
-            for end, one in enumerate(statements)
-            if "branch" in one.mnemonic
-        ]
-        found = set[int]()
-        for number in self.listens:
-            around = [(end - start, start, end) for start, end in loops if start <= number <= end and start < end]
-            if around:
-                _, start, end = min(around)
-                found |= {*range(start, end + 1)}
-        return tuple(sorted(found))
-
     @property
     def calls_host(self) -> bool:
         """Return whether it may call the host. Device libraries older than the compiler take the address of the buffer

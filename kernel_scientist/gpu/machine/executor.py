@@ -28,11 +28,6 @@ from kernel_scientist.hardware import occupancy
 
 MOST_INSTRUCTIONS = 40_000_000_000
 """Wave instructions of one launch: an endless loop ends there, unless the call's time is over first."""
-MOST_WAITING = 1 << 17
-"""Instructions of a wave within which one of the workgroups that run first ends, if they need no others. Their loops
-that wait are short; work of that length goes to workgroups that all run at a time."""
-WAITING = 0.9
-"""Share of the instructions that belong to loops that wait, if workgroups do nothing else."""
 CALLS_BYTES = 1 << 16
 """Around the address of the buffer for calls of the host."""
 PARTS = 64
@@ -77,6 +72,8 @@ class Executor:
     launched: list[Launched] = field(default_factory=list[Launched])
     findings: list[tuple[str, Grid, Finding]] = field(default_factory=list[tuple[str, Grid, Finding]])
     sources: Sources = field(default_factory=Sources)
+    _tensors: dict[int, str] = field(default_factory=dict[int, str])
+    """What launches that wait for ever call their tensors."""
     _codes: dict[str, Code] = field(default_factory=dict[str, Code])
 
     def code(self, text: str) -> Code:
@@ -94,8 +91,6 @@ class Executor:
         memory = self.allocations.memory()
         launched = Launched(launch.code.names[launch.name], launch.groups, 0)
         self.launched.append(launched)
-        if launch.groups > 0:
-            self._require_room(launch, memory)
         if launch.groups == 0 or (self.checks is not None and self._checked(launch, memory, self.checks, launched)):
             return
         parts = self._parts(launch.groups, launch.cooperative or launch.code.communicates)
@@ -116,56 +111,56 @@ class Executor:
         if counts is not None:
             launched.counted = Counted(launch, counts)
 
-    def _require_room(self, launch: KernelLaunch, memory: Memory) -> None:
-        """Raise RuntimeError if workgroups wait for others that cannot start, because the GPU is full of such."""
-        if self.facts is None or not launch.code.polls:
-            return
-        kernel = launch.kernel
-        needs = launch.waves, kernel.descriptor.get("next_free_vgpr", 0), launch.lds_bytes
-        most = self.facts.units * occupancy.resident(self.facts.arch, *needs)
-        if launch.groups <= most:
-            return
-        chosen = Options(groups=tuple(range(most)))
-        with undone(memory, launch.code):
-            result = launches.run(launch, memory, self._options(chosen, MOST_WAITING * most * launch.waves))
-        ends = [n for n, one in enumerate(launch.code.listing.statements) if one.mnemonic == "s_endpgm"]
-        waiting = result.executed[list(launch.code.polls)].sum() >= WAITING * result.executed.sum()
-        if result.gave_up and waiting and not result.executed[ends].sum():
-            raise RuntimeError(
-                f"{launch.code.names[launch.name]} waits for programs that cannot run: its grid has {launch.groups}, "
-                f"{self.facts.name} runs {most} at a time, and none of the first {most} ends without the others"
-            )
-
     def _checked(self, launch: KernelLaunch, memory: Memory, checks: Checks, launched: Launched) -> bool:
         """Execute a launch in a checking run. Returns False if it has to run plainly, and memory is as before."""
         if checks.left > 0 and not launch.cooperative and checks.follows(launch.code):
-            tried = checks.run(launch, memory, self._options(Options(), checks.left))
+            tried = checks.run(launch, memory, self._options(launch, Options(), checks.left))
             checks.left -= tried.result.instructions
             launched.checked = tried.groups
             if tried.outcome is not Outcome.TOO_MANY:
                 launched.run = launch.groups
-                self._note(launch, tried.result)
+                self._note(launch, tried.result, launch.groups, is_checked=True)
                 return True
         checks.settle(memory, self.pattern)
         return False
 
     def _run_part(self, launch: KernelLaunch, memory: Memory, chosen: Options) -> Result:
         """Execute some workgroups of a launch. Raises as `run`."""
-        result = launches.run(launch, memory, self._options(chosen, MOST_INSTRUCTIONS))
-        self._note(launch, result)
+        result = launches.run(launch, memory, self._options(launch, chosen, MOST_INSTRUCTIONS))
+        self._note(launch, result, launch.groups if chosen.groups is None else len(chosen.groups))
         return result
 
-    def _options(self, chosen: Options, most: int) -> Options:
+    def _options(self, launch: KernelLaunch, chosen: Options, most: int) -> Options:
         run = {"threads": self.threads, "seed": self.seed, "descending_sums": self.descending_sums}
-        return replace(chosen, most_instructions=most, **run)
+        return replace(chosen, most_instructions=most, resident=self._resident(launch), **run)
 
-    def _note(self, launch: KernelLaunch, result: Result) -> None:
-        """Keep what is wrong. Raises as `run`."""
+    def _resident(self, launch: KernelLaunch) -> int:
+        """Return how many workgroups the GPU runs at a time; 0 if that is not known."""
+        if self.facts is None:
+            return 0
+        needs = launch.waves, launch.kernel.descriptor.get("next_free_vgpr", 0), launch.lds_bytes
+        return self.facts.units * max(1, occupancy.resident(self.facts.arch, *needs))
+
+    def _note(self, launch: KernelLaunch, result: Result, groups: int, is_checked: bool = False) -> None:
+        """Keep what is wrong. `groups`: those that were to run. Raises as `run`."""
         name = launch.code.names[launch.name]
-        self.findings += [(name, launch.grid, finding) for finding in result.findings]
+        full = ""
+        if result.gave_up and result.started < groups and self.facts is not None:
+            runs = f"{self.facts.name} runs {self._resident(launch)} at a time, and each of those waits"
+            full = f"its grid has {launch.groups}, {runs}"
+        if is_checked and full and self.checks is not None:
+            self.checks.note(full)
+        told = (replace(one, note=full) if one.fault is Fault.DEADLOCK else one for one in result.findings)
+        self.findings += [(name, launch.grid, finding) for finding in told]
         require_known(launch.code, name, result, self.sources)
-        if result.gave_up:
+        if not result.gave_up:
+            return
+        self._tensors |= launch.tensors
+        if not is_checked and not any(one.fault is Fault.DEADLOCK for one in result.findings):
             raise RuntimeError(f"{name} does not end: {result.instructions:,} wave instructions were executed")
+        if full:
+            raise RuntimeError(f"{name} waits for programs that cannot run: {full}")
+        raise RuntimeError(f"{name} does not end: each program that has not ended waits for another one")
 
     def _parts(self, groups: int, whole: bool) -> list[tuple[int, ...] | None]:
         """Return the workgroups in the order in which parts of them run; `whole`: they need each other.
@@ -182,10 +177,11 @@ class Executor:
 
     def take(self) -> tuple[list[Defect], list[Launched]]:
         """Return the defects and the launches since the last call of this."""
-        found = defects(self.findings, self.allocations.names if self.allocations else {}, self.sources)
+        names = self._tensors | (self.allocations.names if self.allocations else {})
+        found = defects(self.findings, names, self.sources)
         if self.checks is not None:
             found += findings.defects(self.checks, self.sources)
-        launched, self.launched, self.findings = self.launched, [], []
+        launched, self.launched, self.findings, self._tensors = self.launched, [], [], {}
         return found, launched
 
 

@@ -17,13 +17,12 @@ from kernel_scientist.gpu.machine.defect import (
     Defect,
     Example,
 )
-from kernel_scientist.gpu.machine.defects import ENDED
+from kernel_scientist.gpu.machine.defects import DEADLOCK, ENDED, ENDLESS, IDLE, WAITS
 from kernel_scientist.gpu.machine.shadow import FALSE_ASSUMPTION, NOBODY, Cause, Reach, Record
 from kernel_scientist.gpu.machine.sources import Sources
 
 ASSUMPTION: Final = "false assumption"
 """That of Triton's `tl.assume`."""
-DEADLOCK: Final = "deadlock"
 BARRIER_MISMATCH: Final = "barrier mismatch"
 KINDS = {
     Cause.UNSET_REGISTER: UNINITIALISED_READ,
@@ -48,6 +47,7 @@ PLAIN = {
     Cause.JUMP: "jumps to an address that is no instruction",
     Cause.TRAP: ENDED,
 }
+ONCE = "loops for ever and reads nothing meanwhile; this was read before it, perhaps by a load that the compiler moved"
 UNSET = {
     Cause.UNSET_REGISTER: "uses what has no value here: a variable that is not set, or LDS that without a barrier "
     "nothing can have filled",
@@ -66,6 +66,8 @@ def defects(checks: Checks, sources: Sources) -> list[Defect]:
     for record in checks.records():
         if record.cause in KINDS and (found := _defect(record, checks.launched[record.launch], sources)) is not None:
             result.setdefault((found.kind, found.line, found.tensor), found)
+    waiting = {line for kind, line, tensor in result if kind == DEADLOCK and tensor != "LDS"}
+    result = {key: one for key, one in result.items() if key[0] != DEADLOCK or key[1] not in waiting or key[2] != "LDS"}
     raced = {(line, tensor) for kind, line, tensor in result if kind == WRITE_RACE}
     # In another order of waves what is read may not have been written yet: the same mistake.
     return [one for key, one in result.items() if one.kind != UNINITIALISED_READ or key[1:] not in raced]
@@ -76,19 +78,22 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
     places, instruction = checked.launch.code.places, _shown(record, checked)
     chain, small = places.chain(instruction), places.small(instruction)
     (line, text, _), (caller, calls, called) = sources.told(chain), sources.told(chain[small:])
+    if record.cause is Cause.DEADLOCK:
+        line, text = sources.loop(chain, statement.source_line > 0)
     if record.cause is Cause.BARRIERS and record.other and _line(record.other[0], checked, sources) == line:
         return None  # the compiler made two barriers of one
     tensor, element = _place(record, checked.tensors)
     columns, rows, layers = checked.launch.grid
     group = (record.group % columns, record.group // columns % rows, record.group // columns // rows)
     assumed = statement.mnemonic == "s_trap" and statement.operands.strip() == str(FALSE_ASSUMPTION)
+    idle = record.cause is Cause.DEADLOCK and not record.address
     note = (
         "the condition is false, and the compiler may take it to be true"
         if assumed
         else _note(record, checked, sources)
     )
     return Defect(
-        kind=ASSUMPTION if assumed else KINDS[record.cause],
+        kind=ASSUMPTION if assumed else ENDLESS if idle else KINDS[record.cause],
         kernel=checked.launch.code.names[checked.launch.name],
         line=line,
         source=text or f"{statement.mnemonic} {statement.operands}",
@@ -128,6 +133,8 @@ def _place(record: Record, tensors: Mapping[int, Tensor]) -> tuple[str, int]:
         return "scratch", record.address & 0xFFFFFFFF
     if record.cause in (Cause.UNSET_REGISTER, Cause.BARRIERS, Cause.JUMP, Cause.TRAP):
         return "registers" if record.cause is Cause.UNSET_REGISTER else "the code", 0
+    if record.cause is Cause.DEADLOCK and not record.address:
+        return "the code", 0
     start = record.start or max((s for s in tensors if s <= record.address), default=0)
     known = tensors.get(start)
     if known is None or (not record.start and record.address >= start + known.bytes):
@@ -158,7 +165,8 @@ def _note(record: Record, checked: Checked, sources: Sources) -> str:
         assert record.other is not None
         return f"some waves wait at this barrier while others wait at that in line {name(record.other[0])}"
     if cause is Cause.DEADLOCK:
-        return "waits for a value that no running wave will store: all others have ended or wait as well"
+        said = IDLE if not record.address else WAITS if record.other is None else ONCE
+        return f"{said} ({checked.note})" if checked.note else said
     return PLAIN[cause]
 
 

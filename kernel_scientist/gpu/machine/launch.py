@@ -39,6 +39,8 @@ class Fault(IntEnum):
     JUMP = 6
     REFUSED = 7
     TRAP = 8
+    DEADLOCK = 9
+    """It waits for ever: all workgroups that run are as they were before, and none can start."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Finding:
     group: tuple[int, int, int]
     address: int
     times: int
+    note: str = ""
+    """What else there is to say."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,9 @@ class Result:
     instructions: int
     """Wave instructions in total."""
     gave_up: bool
-    """Whether it ran more instructions than it may: an endless loop, or too large."""
+    """Whether it ran more instructions than it may, or waits for ever."""
+    started: int = 0
+    """Workgroups that started."""
     counts: Counts | None = None
     """What was counted, if it was asked for."""
 
@@ -83,15 +89,16 @@ def run(launch: KernelLaunch, memory: Memory, options: Options = USUAL) -> Resul
     code, ready = launch.code, prepared(launch, memory, options)
     count = len(code.program.packed)
     executed, lanes, findings = np.zeros(count, np.uint64), np.zeros(count, np.uint64), np.zeros(MOST_FINDINGS, FINDING)
-    total = np.zeros(1, np.uint64)
+    done = np.zeros(2, np.uint64)
     pointers = (executed, lanes, findings)
     found: int = code.library.run(
         code.handle, ready.order.ctypes.data, ready.table.ctypes.data, len(ready.table),
-        *(p.ctypes.data for p in pointers), MOST_FINDINGS, total.ctypes.data,
+        *(p.ctypes.data for p in pointers), MOST_FINDINGS, done.ctypes.data,
     )  # fmt: skip
     gave_up, most = found < 0, found if found >= 0 else -1 - found
     counts = ready.request.counts() if ready.request else None
-    return Result(executed, lanes, tuple(_finding(code, f) for f in findings[:most]), int(total[0]), gave_up, counts)
+    told = tuple(_finding(code, f) for f in findings[:most])
+    return Result(executed, lanes, told, int(done[0]), gave_up, int(done[1]), counts)
 
 
 def _finding(code: Code, found: Any) -> Finding:

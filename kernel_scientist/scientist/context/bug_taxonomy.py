@@ -165,7 +165,7 @@ _MEMORY = (
     (UNINITIALISED, r"memory: uninitialised read"),
     (RACE, r"memory: write race"),
     (BY_ID["B.3"], r"memory: (write to a read-only|jump outside)"),
-    (BY_ID["B.5"], r"memory: (deadlock|barrier mismatch)"),
+    (BY_ID["B.5"], r"memory: (deadlock|endless loop|barrier mismatch)"),
 )
 """By the words of `gpu.machine.defect` and `gpu.machine.findings`."""
 _WRONG = (

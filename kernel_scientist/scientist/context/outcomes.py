@@ -63,7 +63,7 @@ def gain(population: Population, trial: Trial) -> str:
     if pair is None:
         return f"{NOT_PAIRED}, {own} the reference's speed"
     where = " (by separate submissions)" if "compared" in trial.evaluation.environment else ""
-    return f"{factors.percent(pair.ratio, pair.interval)} over {pair.against}{where}"
+    return f"{factors.percent(pair.ratio, pair.interval, pair.dropped)} over {pair.against}{where}"
 
 
 def spread(population: Population, trial: Trial) -> str:

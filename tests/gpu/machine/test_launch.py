@@ -106,7 +106,34 @@ extern "C" __global__ void kern(int* flags, int* out, int n) {
 """
 ENDLESS = """
 #include <hip/hip_runtime.h>
-extern "C" __global__ void kern(volatile int* flags, int* out, int n) { while (flags[0] == 0) ; out[0] = n; }
+extern "C" __global__ void kern(volatile int* flags, int* out, int n) { while (flags[0] == 0) out[1]++; out[0] = n; }
+"""
+NEXT = """
+#include <hip/hip_runtime.h>
+extern "C" __global__ void kern(volatile int* flags, int* out, int n) {
+  if (threadIdx.x == 0) {
+    while (flags[(blockIdx.x + 1) % n] == 0) ;
+    flags[blockIdx.x] = 1;
+  }
+  __syncthreads();
+  out[blockIdx.x] = 1;
+}
+"""
+BEFORE = """
+#include <hip/hip_runtime.h>
+extern "C" __global__ void kern(volatile int* flags, int* out, int n) {
+  if (blockIdx.x) while (flags[blockIdx.x - 1] == 0) __builtin_amdgcn_s_sleep(1);
+  flags[blockIdx.x] = 1;
+  out[blockIdx.x] = 1;
+}
+"""
+PATIENT = """
+#include <hip/hip_runtime.h>
+extern "C" __global__ void kern(volatile int* flags, int* out, int n) {
+  if (blockIdx.x == 0) while (flags[1] == 0) atomicAdd((int*)flags, 1);  // its registers are always the same
+  else { while (flags[0] < n) ; flags[1] = 1; }
+  out[blockIdx.x] = 1;
+}
 """
 
 
@@ -242,9 +269,50 @@ def test_workgroups_that_wait_for_each_other_take_turns(machine: Library) -> Non
 
 
 def test_a_kernel_without_an_end_is_given_up(machine: Library) -> None:
-    flags, out = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    flags, out = np.zeros(1, np.int32), np.zeros(2, np.int32)
     found = run(built(machine, ENDLESS), 2, 64, (flags, out), struct.pack("<i", 1), most_instructions=100_000)
-    assert found.gave_up and found.instructions > 100_000
+    assert found.gave_up and found.instructions > 100_000 and not found.findings, "it counts, and is never the same"
+
+
+@pytest.mark.parametrize("options", [{}, {"backwards": True}, {"threads": 3}], ids=str)
+@pytest.mark.parametrize("first", [0, 1], ids=["nobody ends", "the first one's flag is set"])
+def test_workgroups_that_wait_for_ever_are_told_with_what_they_wait_for(
+    machine: Library, options: dict[str, Any], first: int
+) -> None:
+    groups = 300
+    flags, out = np.zeros(groups, np.int32), np.zeros(groups, np.int32)
+    flags[0] = first
+    found = run(built(machine, NEXT), groups, 128, (flags, out), struct.pack("<i", groups), **options)
+    assert found.instructions < 50_000_000 and found.started == groups
+    if first:
+        assert not found.gave_up and not found.findings and out.all()
+        return
+    assert found.gave_up and found.findings
+    for finding in found.findings:
+        assert finding.fault is Fault.DEADLOCK and "load" in finding.statement.mnemonic and finding.places[0][1] == 5
+        assert (finding.address - flags.ctypes.data) // 4 == (finding.group[0] + 1) % groups
+
+
+def test_workgroups_that_wait_for_later_ones_need_room_on_the_gpu(machine: Library) -> None:
+    groups = 100
+    code, numbers = built(machine, NEXT), struct.pack("<i", groups)
+    for resident in (groups, groups - 1):
+        flags, out = np.zeros(groups, np.int32), np.zeros(groups, np.int32)
+        flags[0] = 1
+        found = run(code, groups, 64, (flags, out), numbers, resident=resident)
+        assert found.started == resident and found.gave_up == (resident < groups) and out.any() == out.all()
+        assert out.all() != found.gave_up
+    for resident in (1, 7):
+        flags, out = np.zeros(groups, np.int32), np.zeros(groups, np.int32)
+        found = run(built(machine, BEFORE), groups, 64, (flags, out), numbers, resident=resident)
+        assert not found.gave_up and out.all() and found.started == groups, "those before it have ended"
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_waves_that_change_memory_while_their_registers_stay_are_no_deadlock(machine: Library, threads: int) -> None:
+    flags, out = np.zeros(2, np.int32), np.zeros(2, np.int32)
+    found = run(built(machine, PATIENT), 2, 64, (flags, out), struct.pack("<i", 10_000), threads=threads)
+    assert not found.gave_up and not found.findings and out.all()
 
 
 def test_only_the_workgroups_that_are_asked_for_run(machine: Library) -> None:

@@ -1,5 +1,7 @@
 """Lines of a submission that an instruction belongs to, through functions that were inlined."""
 
+from pathlib import Path
+
 import pytest
 
 from kernel_scientist.gpu.isa import findings
@@ -97,3 +99,49 @@ def test_a_finding_in_an_inlined_function_names_its_callers() -> None:
     put(built.assembly)
     said, *_ = findings.omissions(read(built.assembly))
     assert said.startswith("ext[0]:5, ") and said.endswith(" is missing, called in ext[0]:8"), said
+
+
+KERNEL = """import triton
+@triton.jit
+def kernel(flag, other):
+    if other:
+        # wait for the others
+        tl.atomic_add(flag, 1)
+        while tl.atomic_add(flag, 0) < 2:
+            x = 1
+            if x:
+                y = 2
+    z = 3
+def next_one(flag):
+    while True:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "has_line", "told"),
+    [
+        (7, True, 7),
+        (8, True, 8),
+        (10, True, 10),
+        (6, True, 7),
+        (4, True, 7),
+        (5, False, 7),
+        (11, True, 7),
+        (10, False, 7),
+    ],
+)
+def test_a_wave_that_never_leaves_a_loop_is_told_in_a_line_of_the_loop(
+    tmp_path: Path, line: int, has_line: bool, told: int
+) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text(KERNEL)
+    number, text = Sources().loop([(str(file), line)], has_line)
+    assert (number, text) == (told, KERNEL.splitlines()[told - 1].strip())
+
+
+def test_the_line_of_a_function_that_is_called_in_a_loop_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.py"
+    file.write_text("def loaded(p):\n    return tl.load(p)\ndef kernel(p):\n    while loaded(p) == 0:\n        pass\n")
+    assert Sources().loop([(str(file), 2), (str(file), 4)], True)[0] == 2
+    assert Sources().loop([], True) == (0, "")

@@ -111,4 +111,17 @@ def test_programs_that_wait_for_others_that_cannot_run_are_told(tmp_path: Path) 
     told = "waits for programs that cannot run: its grid has 40, MI300X runs 16 at a time"
     few, many = found.pop("barrier")
     assert few == "" and many.startswith(f"barrier {told}"), (few, many)
+    few, many = found.pop("for_later_ones")
+    assert few == "" and many.startswith(f"for_later_ones {told}"), "those that do not wait end and make room"
+    for name in ("barrier", "for_later_ones"):
+        for defects in found.pop(f"defects of {name}"):
+            ((kind, line, tensor, note),) = defects
+            assert (
+                kind == "deadlock" and tensor in ("count", "input 0") and line.startswith("while tl.atomic_add(count")
+            ), defects
+            assert "MI300X runs 16 at a time" in note, "and who cannot run"
+    checked, executed = found.pop("defects of loaded_once")
+    loop = "while tl.load(count, volatile=True) < programs:"
+    assert [one[:3] for one in checked] == [["deadlock", loop, "count"]] and "read before" in checked[0][3]
+    assert [one[:3] for one in executed] == [["endless loop", loop, "the code"]]
     assert found == {"after_earlier_ones": ["", ""], "lock": ["", ""]}

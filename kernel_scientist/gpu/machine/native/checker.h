@@ -58,13 +58,13 @@ struct Twins {
     Clock clock;
     std::vector<std::pair<u32, u32>> events;  // by instruction: the clock's version and the number of the event
     u32 disagreements = 0, barrier = 0, polled = 0;
-    u64 polled_address = 0;
+    u64 polled_address = 0, polled_at = 0;  // and after how many instructions
     // A state that the wave was in; if it comes back and memory did not change, the wave will never end.
     u64 done = 0, quiet = 0, quiet_version = 0;  // instructions, and how many before memory changed last
     u64 stuck_version = ~0ull;  // of memory, when that was found
     bool alone = false;         // whether it passed no barrier on the way
-    u32 seen_pc = NOBODY, seen_epoch = 0;
-    u64 seen_version = 0, visits = 0;
+    u32 seen_pc = NOBODY, seen_epoch = 0, circle = 0;  // circle: the instruction at its end
+    u64 seen_version = 0, seen_at = 0, visits = 0;
     std::vector<u32> seen;
 };
 
@@ -93,7 +93,7 @@ class [[gnu::visibility("hidden")]] Checker : public Watch {
     void beyond(Wave& wave, u64 lanes, u64 base, u64 range, const u64* addresses) override;
 
     std::vector<u64> executed, lanes;
-    u64 total = 0, ended = 0;  // wave instructions, and workgroups that ended
+    u64 total = 0, ended = 0, started = 0;  // wave instructions, and workgroups that ended and that started
 
    private:
     struct Saved {

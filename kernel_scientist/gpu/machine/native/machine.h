@@ -111,7 +111,7 @@ struct Allocation {
 };
 
 enum class State : u8 { running, at_barrier, yielded, ended };
-enum class Fault : u32 { none, read_outside, write_outside, write_read_only, lds_outside, scratch_outside, jump, refused, trap };
+enum class Fault : u32 { none, read_outside, write_outside, write_read_only, lds_outside, scratch_outside, jump, refused, trap, deadlock };
 
 // What went wrong at an instruction: how often, and where first.
 struct Finding {
@@ -145,6 +145,8 @@ struct Order {
     u64 counting;           // address of `Counting` (`counter.h`), or 0
     u32 slice;              // instructions of a wave after which others have a turn
     u32 together;           // whether workgroups may wait for each other: then others start before one has its next turn
+    u32 resident;           // workgroups that the GPU runs at a time, 0 for no bound: others start when one of them ends
+    u32 reserved;
 };
 
 struct Launch {
@@ -160,10 +162,19 @@ struct Launch {
     std::atomic<int> stopped{0};
     Counted* counted = nullptr;
     u32 arrived = 0, round = 0;  // waves that wait for all workgroups, and how often all had arrived
+    std::atomic<u32> running{0}, begun{0};  // workgroups that have begun and not ended, and that have begun
 
     Launch(const Program& p, const Order& o, const Allocation* a, size_t n) : program(p), order(o), allocations(a), count(n) {}
     void report(const Wave& wave, const Instruction& in, Fault fault, u32 lane, u64 address, u64 times = 1);
     const Allocation* containing(u64 address) const;
+};
+
+// A state that a wave was in at the end of a loop. If it comes back the wave waits for others, or for ever.
+struct Circle {
+    u32 pc = ~0u, end = 0;   // where, and the instruction that jumped there
+    u64 visits = 0, equal = 0;
+    bool closed = false;     // whether it came back in the wave's current turn
+    std::vector<u32> scalars, vectors;  // vectors are kept once the scalars were the same again
 };
 
 struct Group {
@@ -171,6 +182,7 @@ struct Group {
     u32 id[3], number;
     std::vector<u8> lds;
     std::vector<Wave> waves;
+    std::vector<Circle> circles;  // of the waves
     std::shared_ptr<Counter> counter;  // of a workgroup that is counted
     Group(Launch& l, u32 linear);
     Group(const Group&) = delete;

@@ -97,8 +97,7 @@ template <int N> static Addresses of_scratch(Wave& wave, const Instruction& in, 
     return a;
 }
 
-// The place of one lane's bytes wherever its address points: LDS, scratch or an allocation.
-static u8* anywhere(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, bool write) {
+u8* anywhere(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, bool write) {
     if (wave.watch) return wave.watch->place(wave, in, lane, address, bytes, write);
     const u64 aperture = address & ~0xffffffffull, offset = address & 0xffffffffull;
     Launch& launch = wave.group->launch;

@@ -8,6 +8,9 @@ namespace machine {
 // The place of `bytes` at an address for one lane; null, and a finding, if it lies outside of every allocation.
 u8* place(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, bool write);
 
+// The place of one lane's bytes wherever its address points: LDS, scratch or an allocation.
+u8* anywhere(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, bool write);
+
 // The same of a place in LDS. In a checking run a workgroup's LDS lies elsewhere and has no size here.
 inline u8* lds_place(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes, bool write) {
     std::vector<u8>& lds = wave.group->lds;

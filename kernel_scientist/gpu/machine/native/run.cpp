@@ -9,6 +9,7 @@
 
 #include "counter.h"
 #include "lanes.h"
+#include "still.h"
 
 namespace machine {
 
@@ -148,7 +149,7 @@ static void begin(Group& group, Room& room, u8 sample, u32 place) {
     group.lds.resize(order.lds_bytes);
     poison(group.lds.data(), group.lds.size(), seed);
     poison(memory, count * registers, seed + 1);
-    group.waves = std::vector<Wave>(count);
+    group.waves = std::vector<Wave>(count), group.circles = std::vector<Circle>(count);
     if (sample) group.counter = std::make_shared<Counter>(*group.launch.counted, group.launch, sample, place, count);
     for (u32 w = 0; w < count; ++w) {
         Wave& wave = group.waves[w];
@@ -164,6 +165,7 @@ static void begin(Group& group, Room& room, u8 sample, u32 place) {
 struct Counts {
     std::vector<u64> executed, lanes;
     u64 total = 0;
+    bool busy = false;  // whether a wave ran until its turn was over, and did not only wait
 };
 
 // Run a wave until it waits, ends, or has run `most` instructions.
@@ -172,6 +174,7 @@ static void step(Wave& wave, Counts& counts, u64 most) {
     const Instruction* first = program.instructions.data();
     const size_t count = program.instructions.size();
     Counter* counter = wave.counter;
+    Circle& circle = wave.group->circles[wave.id];
     u64 done = 0;
     while (wave.state == State::running) {
         if (wave.pc >= count) {
@@ -183,8 +186,10 @@ static void step(Wave& wave, Counts& counts, u64 most) {
         counts.lanes[in.number] += std::popcount(wave.exec());
         if (counter) counter->step(wave, in);
         in.run(wave, in);
-        if (++done >= most) {
-            if (wave.state == State::running) wave.state = State::yielded;
+        ++done;
+        if (wave.pc <= in.number && wave.state == State::running && closes(circle, wave, in)) wave.state = State::yielded;
+        if (done >= most) {
+            if (wave.state == State::running) wave.state = State::yielded, counts.busy |= !circle.closed;
             break;
         }
     }
@@ -200,6 +205,7 @@ static bool advance(Group& group, Counts& counts) {
     const u32 count = u32(group.waves.size());
     const u32 shuffle = group.launch.order.shuffle;
     const u64 began = counts.total, slice = group.launch.order.slice, until = group.counter ? counts.total + slice : 0;
+    for (Circle& circle : group.circles) circle.closed = false;
     for (Wave& wave : group.waves)
         if (wave.state == State::yielded) wave.state = State::running;
     while (true) {
@@ -223,7 +229,7 @@ static bool advance(Group& group, Counts& counts) {
     }
 }
 
-static void work(Launch& launch, std::atomic<u32>& next) {
+static void work(Launch& launch, std::atomic<u32>& next, Stillness& stillness, u32 thread) {
     const Order& order = launch.order;
     Counts counts{std::vector<u64>(launch.program.instructions.size()), std::vector<u64>(launch.program.instructions.size())};
 #if defined(__x86_64__)
@@ -245,23 +251,50 @@ static void work(Launch& launch, std::atomic<u32>& next) {
         if (order.most && sum > order.most) launch.stopped = 1;
         return launch.stopped.load() != 0;
     };
+    Quiet quiet;
+    bool backwards = false;
     while (!over()) {
-        const u32 n = next.fetch_add(1);
-        if (n < order.groups) {
+        const u32 others = launch.running.fetch_add(1);
+        const bool full = order.resident && others >= order.resident;
+        const u32 n = full ? next.load() : next.fetch_add(1);
+        const bool begins = !full && n < order.groups;
+        counts.busy = begins;
+        if (begins) {
+            ++launch.begun;
             const u32 place = order.shuffle ? order.groups - 1 - n : n;
             auto group = std::make_unique<Group>(launch, chosen ? chosen[place] : order.first_group + place);
             begin(*group, *room, samples ? samples[place] : 0, place);
-            if (!advance(*group, counts)) {
+            if (advance(*group, counts)) --launch.running;
+            else {
                 waiting.push_back({std::move(group), std::move(room)});
                 room = std::make_unique<Room>();
             }
-        } else if (waiting.empty()) break;
-        if (order.together && n + 1 < order.groups && waiting.size() % RESIDENT) continue;
-        for (size_t k = 0; k < waiting.size() && !over();) {
-            if (advance(*waiting[k].group, counts)) waiting.erase(waiting.begin() + k);
-            else ++k;
+        } else {
+            --launch.running;
+            if (waiting.empty() && n >= order.groups) break;
+            if (waiting.empty()) std::this_thread::yield();
         }
+        if (order.together && begins && n + 1 < order.groups && waiting.size() % RESIDENT) continue;
+        bool ended = false;
+        // Now upwards, now downwards: a chain in which each waits for the next comes to its end in one go.
+        for (size_t k = 0, left = waiting.size(); k < left && !over();) {
+            const size_t place = backwards ? left - 1 - k : k;
+            if (!advance(*waiting[place].group, counts)) ++k;
+            else waiting.erase(waiting.begin() + place), --left, --launch.running, ended = true;
+        }
+        backwards = !backwards;
+        if (quiet.pass(ended || counts.busy)) {
+            u64 hash = written(launch);
+            for (const Resident& one : waiting) hash = state(*one.group, hash);
+            if (quiet.compared(hash) && stillness.told(thread, quiet.same)) launch.stopped = 1;
+        } else if (quiet.passes == 0) stillness.told(thread, false);
     }
+    if (stillness.ended(thread))
+        for (Resident& one : waiting) {
+            Recorder recorder(*one.group);
+            for (int turn = 0; turn < TURNS; ++turn) (void)advance(*one.group, counts);
+            recorder.tell();
+        }
     over();
 #if defined(__x86_64__)
     _mm_setcsr(before);
@@ -273,9 +306,11 @@ static void work(Launch& launch, std::atomic<u32>& next) {
 static void run(Launch& launch) {
     launch.executed.resize(launch.program.instructions.size()), launch.lanes.resize(launch.program.instructions.size());
     std::atomic<u32> next{0};
+    const u32 count = std::max(1u, std::min(launch.order.threads, launch.order.groups));
+    Stillness stillness(count);
     std::vector<std::thread> threads;
-    for (u32 n = 1; n < launch.order.threads && n < launch.order.groups; ++n) threads.emplace_back([&] { work(launch, next); });
-    work(launch, next);
+    for (u32 n = 1; n < count; ++n) threads.emplace_back([&, n] { work(launch, next, stillness, n); });
+    work(launch, next, stillness, 0);
     for (std::thread& thread : threads) thread.join();
 }
 
@@ -295,8 +330,9 @@ void* machine_load(const void* packed, size_t count) { return load(static_cast<c
 void machine_free(void* program) { delete static_cast<Program*>(program); }
 
 // Run a launch. `executed` and `lanes` have a number per instruction; `findings` has room for `most`. Returns how many
-// findings there are, or -1 if the launch was given up because it ran too many instructions.
-int machine_run(const void* program, const void* order, const void* allocations, size_t count, u64* executed, u64* lanes, void* findings, size_t most, u64* instructions) {
+// findings there are, or -1 if the launch was given up because it ran too many instructions
+// or nothing went on. `done`: wave instructions, and workgroups that started.
+int machine_run(const void* program, const void* order, const void* allocations, size_t count, u64* executed, u64* lanes, void* findings, size_t most, u64* done) {
     Launch launch(*static_cast<const Program*>(program), *static_cast<const Order*>(order), static_cast<const Allocation*>(allocations), count);
     std::unique_ptr<Counted> counted;
     if (launch.order.counting) {
@@ -309,7 +345,7 @@ int machine_run(const void* program, const void* order, const void* allocations,
     std::memcpy(lanes, launch.lanes.data(), launch.lanes.size() * 8);
     const size_t found = std::min(most, launch.findings.size());
     std::memcpy(findings, launch.findings.data(), found * sizeof(Finding));
-    *instructions = launch.instructions;
+    done[0] = launch.instructions, done[1] = launch.begun;
     return launch.stopped ? -1 - int(found) : int(found);
 }
 }

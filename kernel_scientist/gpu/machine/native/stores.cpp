@@ -101,13 +101,13 @@ void Checker::finish() {
         Access& x = accesses_[n];
         if (!x.second && !x.where) outside(x, nullptr, x.address);
         if (!x.where || !x.write) {
-            if (x.where && x.first && !x.write) now_->polled = in_->number, now_->polled_address = x.address;
+            if (x.where && x.first && !x.write) now_->polled = in_->number, now_->polled_address = x.address, now_->polled_at = now_->done;
             continue;
         }
         if (x.space == Space::memory) (void)resolve(x);  // the allocation that it lies in
         if (x.space == Space::scratch) finish_own(x);
         else if (x.atomic) {
-            now_->polled = in_->number, now_->polled_address = x.address;
+            now_->polled = in_->number, now_->polled_address = x.address, now_->polled_at = now_->done;
             finish_atomic(x);
         }
         else finish_store(x), stored = true;

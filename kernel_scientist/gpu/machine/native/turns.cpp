@@ -14,12 +14,12 @@ bool Checker::notice(Twins& t) {
     const size_t words = t.registers_a.size();
     if (t.a.pc == t.seen_pc && t.seen_version == version_ && !std::memcmp(t.seen.data(), t.a.s, sizeof t.a.s) &&
         !std::memcmp(t.seen.data() + SCALARS, t.a.v, words * 4)) {
-        t.stuck_version = version_, t.alone = t.seen_epoch == group_->epoch;
+        t.stuck_version = version_, t.alone = t.seen_epoch == group_->epoch, t.circle = in_->number;
         return true;
     }
     ++t.visits;
     if (t.visits & (t.visits - 1)) return false;  // looked at ever more rarely
-    t.seen_pc = t.a.pc, t.seen_version = version_, t.seen_epoch = group_->epoch;
+    t.seen_pc = t.a.pc, t.seen_version = version_, t.seen_epoch = group_->epoch, t.seen_at = t.done;
     t.seen.resize(SCALARS + words);
     std::memcpy(t.seen.data(), t.a.s, sizeof t.a.s);
     std::memcpy(t.seen.data() + SCALARS, t.a.v, words * 4);
@@ -87,7 +87,10 @@ bool Checker::hopeless(const std::vector<std::unique_ptr<CheckedGroup>>& waiting
         for (const auto& t : group->waves) {
             if (!circles(*t)) continue;
             group_ = group.get(), now_ = t.get(), in_ = &launch_.program.instructions[t->polled];
-            record(Cause::deadlock, u32(std::countr_zero(t->a.exec() | 1ull << 63)), t->polled_address, 0);
+            const Event loop{group->group.number, t->a.id, group->epoch, 0, t->circle, false, false};
+            const bool reads = t->polled_at > t->seen_at;  // else it has read that before it came into the loop
+            if (!t->polled_address) in_ = &launch_.program.instructions[t->circle];
+            record(Cause::deadlock, u32(std::countr_zero(t->a.exec() | 1ull << 63)), t->polled_address, 0, reads ? nullptr : &loop);
         }
     return true;
 }
@@ -96,23 +99,25 @@ Outcome Checker::run(bool backwards) {
     const Order& order = launch_.order;
     usage_ = std::make_unique<Usage>(), raced_.clear();
     backwards_ = backwards, sign_ = backwards ? 0x80808080u : 0;
-    odd_ = check_.seed, ended = 0;
+    odd_ = check_.seed, ended = 0, started = 0;
     const u32* chosen = reinterpret_cast<const u32*>(order.chosen);
     std::vector<std::unique_ptr<CheckedGroup>> waiting;
+    const u32 most = backwards ? 0 : order.resident;  // a GPU starts them in ascending order
     const u64 began = total;
     Outcome outcome = Outcome::ended;
 #if defined(__x86_64__)
     const unsigned before = _mm_getcsr();
     if (order.flush) _mm_setcsr(before | 0x8040);
 #endif
-    for (u32 n = 0; n < order.groups || !waiting.empty(); ++n) {
+    while (started < order.groups || !waiting.empty()) {
         if (order.most && total - began > order.most) {
             outcome = Outcome::too_many;
             break;
         }
         const u64 version = version_;
-        if (n < order.groups) {
-            const u32 place = backwards ? order.groups - 1 - n : n;
+        if (started < order.groups && (!most || waiting.size() < most)) {
+            const u32 place = backwards ? order.groups - 1 - u32(started) : u32(started);
+            ++started;
             auto group = begun(chosen ? chosen[place] : order.first_group + place);
             if (advance(*group)) ++ended;
             else waiting.push_back(std::move(group));
@@ -121,7 +126,8 @@ Outcome Checker::run(bool backwards) {
             if (advance(*waiting[k])) ++ended, waiting.erase(waiting.begin() + k);
             else ++k;
         }
-        if (n + 1 >= order.groups && !waiting.empty() && version == version_ && hopeless(waiting)) {
+        const bool full = most && waiting.size() >= most;
+        if ((full || started == order.groups) && !waiting.empty() && version == version_ && hopeless(waiting)) {
             outcome = Outcome::stuck;
             break;
         }
@@ -143,7 +149,7 @@ int machine_effect_bytes() { return sizeof(Effect); }
 
 // Run a launch and check it. `moved`: where each allocation lies for the twin. `backwards`: 0 in ascending order, and
 // in descending order as well if that may show more; 1 only in descending order. `done`: wave instructions, and workgroups
-// that ended. A launch that runs more than `Order::most` instructions is given up, and memory is as before.
+// that ended and that started. A launch that runs more than `Order::most` instructions is given up, and memory is as before.
 int machine_check(const void* program, const void* order, const void* check, const void* allocations, const u64* moved, size_t count,
                   const void* effects, const u16* registers, void* shadow, u64* executed, u64* lanes, u64* done) {
     Launch launch(*static_cast<const Program*>(program), *static_cast<const Order*>(order), static_cast<const Allocation*>(allocations), count);
@@ -153,7 +159,7 @@ int machine_check(const void* program, const void* order, const void* check, con
     Outcome outcome = checker.run(launch.order.shuffle);
     std::memcpy(executed, checker.executed.data(), checker.executed.size() * 8);
     std::memcpy(lanes, checker.lanes.data(), checker.lanes.size() * 8);
-    done[0] = checker.total, done[1] = checker.ended;
+    done[0] = checker.total, done[1] = checker.ended, done[2] = checker.started;
     if (outcome == Outcome::ended && (checker.suspects() || known.unused()) && !launch.order.shuffle) {
         checker.undo();
         known.flip();

@@ -49,9 +49,30 @@ def lock(count, out, programs):
     tl.atomic_xchg(count, 0)
 
 
-def examine(kernel, programs: int) -> str:
+@triton.jit
+def for_later_ones(count, out, programs):
+    tl.store(out + tl.program_id(0), 1)
+    if tl.program_id(0) % 2 == 1:
+        tl.atomic_add(count, 1)
+    else:
+        while tl.atomic_add(count, 0) < programs // 2:
+            pass
+
+
+@triton.jit
+def loaded_once(count, out, programs):
+    tl.store(out + tl.program_id(0), 1)
+
+    while tl.load(count, volatile=True) < programs:
+        pass
+    tl.atomic_add(count, 1)
+
+
+def examine(kernel, programs: int, checked: bool = False) -> str:
     count, out = torch.zeros(1, dtype=torch.int32), torch.zeros(programs, dtype=torch.int32)
-    EXECUTOR.allocations = memory = CheckedAllocations([count, out], [0, 1], Checks(EXECUTOR.library), 1)
+    checks = Checks(EXECUTOR.library)
+    EXECUTOR.allocations = memory = CheckedAllocations([count, out], [0, 1], checks, 1)
+    EXECUTOR.checks = checks if checked else None
     try:
         with pretended(GPU), memory:
             kernel[(programs,)](count, out, programs)
@@ -60,10 +81,20 @@ def examine(kernel, programs: int) -> str:
     return "" if out.all() else "not all programs ran"
 
 
+def defects(kernel, checked: bool) -> list[list]:
+    examine(kernel, 40, checked)
+    return [[one.kind, one.source, one.tensor, one.note] for one in EXECUTOR.take()[0]]
+
+
 def main() -> None:
     TritonLaunches(GPU, EXECUTOR)
-    kernels = (barrier, after_earlier_ones, lock)
-    json.dump({one.fn.__name__: [examine(one, 16), examine(one, 40)] for one in kernels}, sys.stdout)
+    found = {}
+    for kernel in (barrier, after_earlier_ones, lock, for_later_ones):
+        found[kernel.fn.__name__] = [examine(kernel, 16), examine(kernel, 40)]
+        EXECUTOR.take()
+    for kernel in (barrier, for_later_ones, loaded_once):
+        found[f"defects of {kernel.fn.__name__}"] = [defects(kernel, checked) for checked in (True, False)]
+    json.dump(found, sys.stdout)
 
 
 if __name__ == "__main__":
