@@ -46,7 +46,7 @@ def main(file: Path, name: str = "", wanted: str = "") -> int:
     for case in cases:
         counted, predictions = each.added([case], report, ())
         if not predictions:
-            print(f"  {case.name:<22} {counted.missed[-1]}", flush=True)
+            print(f"  {counted.missed[-1]}", flush=True)
             continue
         us, theirs = predictions[0].time_us + adds, times.get(case.name)
         print(f"  {case.name:<22}{us:8.1f}{f'{theirs:8.1f}{us / theirs:8.2f}' if theirs else ''}", flush=True)
