@@ -99,8 +99,9 @@ BUGS = (
     Bug(
         "C.1",
         "wrong logic",
-        "wrong indices, layout, scales or order of operations",
-        "trace one output element by hand from its inputs; compare strides and layout with the reference",
+        "wrong indices, layout, scales or order of operations, or threads that read before others have written",
+        "trace one output element by hand from its inputs; compare strides and layout with the reference; look for a "
+        "missing barrier",
     ),
     Bug(
         "C.2",

@@ -131,7 +131,8 @@ class LlmAgent:
             in_flight=[job for job in task.in_flight if job.name != task.name],
             sites=KernelSource(base.kernel.source).site_names(),
         )
-        about = f"{task.experiment.title} {task.experiment.description} {base.kernel.source}"
+        idea = task.experiment
+        about = " ".join((idea.title, idea.description, *idea.rubric, base.kernel.source))
         prompt = with_documents(documents=self._documents(about, with_documents(documents=()))[0])
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
         prefer = choose(population, writers) if self.settings.choice == "bandit" else ""
