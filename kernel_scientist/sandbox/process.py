@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 REAL_TIME = os.SCHED_RR
-"""Scheduling of workers while they are timed: threads of one worker that outnumber the cores still take turns."""
+"""Scheduling of a worker during a timed row: threads of one worker that outnumber the cores still take turns."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 WAITING = 3
 """How many seconds a worker on a CPU may wait (sleep, wait for a disk or for its threads) per second of its limit."""
@@ -82,11 +82,17 @@ class Process:
 
         Return whether the operating system allows it; it does not to an ordinary user without RLIMIT_RTPRIO.
         """
-        lowest = os.sched_param(os.sched_get_priority_min(REAL_TIME))
+        return self._schedule(REAL_TIME, os.sched_get_priority_min(REAL_TIME))
+
+    def give_way(self) -> bool:
+        """Let all threads take turns with other programs again. Return whether the operating system allows it."""
+        return self._schedule(os.SCHED_OTHER, 0)
+
+    def _schedule(self, policy: int, priority: int) -> bool:
         try:
             for task in Path(f"/proc/{self.number}/task").glob("*"):
                 with contextlib.suppress(ProcessLookupError):  # it may end meanwhile
-                    os.sched_setscheduler(int(task.name), REAL_TIME, lowest)
+                    os.sched_setscheduler(int(task.name), policy, os.sched_param(priority))
         except PermissionError:
             return False
         return True

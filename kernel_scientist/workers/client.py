@@ -8,7 +8,7 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,6 +90,8 @@ class WorkerClient(Channel):
     """Whether the worker may start programs until it is sealed."""
     can_stop: bool = field(default=False, init=False)
     """Whether this process may stop the worker's threads (ptrace)."""
+    precedes: bool = field(default=False, init=False)
+    """Whether it runs before all other programs during a timed row, so that these do not interrupt it."""
     layers: tuple[str, ...] = field(default=(), init=False)
     _slots: tuple[int, ...] = field(default=(), init=False)
     """Slots of the inputs of the last calls."""
@@ -168,7 +170,7 @@ class WorkerClient(Channel):
             self._require_stopped(stopped)
             write()
             limit = self._limit(limit_s)
-            with self._failures("its call", limit):
+            with self._failures("its call", limit), self._precedence():
                 if self.on_gpu:
                     self.native.settle(*barrier, TRANSFER_TIMEOUT_S)
                     stopped.settled = True
@@ -188,6 +190,17 @@ class WorkerClient(Channel):
         self._send({"op": "observe", "slot": slot, "mute": mute})
         reply, sent = self._receive("observed", limit, "its observed call", most_bytes)
         return reply, _outputs(output_trees(reply, 1), sent)[0]
+
+    @contextlib.contextmanager
+    def _precedence(self) -> Generator[None]:
+        if not self.precedes:
+            yield
+            return
+        self.process.take_precedence()
+        try:
+            yield
+        finally:
+            self.process.give_way()
 
     def paused(self, with_main: bool = True) -> contextlib.AbstractContextManager[Stopped]:
         """Stop the worker's threads if the operating system allows it; the main thread only if `with_main`."""

@@ -79,7 +79,7 @@ class WorkerPool:
         self.can_stop = True
         """Whether the evaluator may stop a worker's threads (ptrace), according to the last worker."""
         self.precedence = False
-        """Whether the workers of the last timing ran before everybody without real-time priority."""
+        """Whether a worker's timed rows run before all other programs, according to the last worker."""
         self._memories: list[tuple[WorkerMemory, Process]] = []
         """Memories of earlier workers, with their processes, for reuse."""
         self._process: subprocess.Popen[bytes] | None = None
@@ -142,9 +142,20 @@ class WorkerPool:
                 worker.greet()
                 self.layers = (("bubblewrap",) if self.enclosure == "bubblewrap" else ()) + worker.layers
                 self.can_stop = worker.can_stop
+                self.precedence = self._may_precede(worker.process)
+                worker.precedes = timing and self.precedence
                 if self.on_gpu:
                     self._copy("keep", worker, fork_server.OURS)
             yield found
+
+    def _may_precede(self, process: Process) -> bool:
+        """Return whether a worker's timed rows may run before all other programs.
+
+        Not on a GPU, where the host's threads are not what is timed; nor on a single core, which a worker that spins at
+        the barrier would keep from the evaluator.
+        """
+        several = not self.on_gpu and len(os.sched_getaffinity(0)) > 1
+        return several and process.take_precedence() and process.give_way()
 
     @contextmanager
     def _worker(self, timing: bool, observed: bool, compiles: bool) -> Generator[WorkerClient]:

@@ -107,7 +107,8 @@ def test_every_library_has_the_cores_of_the_record(pool: WorkerPool) -> None:
     assert hardware in (int(recorded["online_cores"]), pool.threads)
     assert set(seen.values()) == {int(recorded["threads"])} == {pool.threads}, seen
     assert ",".join(map(str, cores)) == recorded["affinity"] and recorded["binding"].startswith("none")
-    assert not denormals_off and recorded["denormals"] == "kept" and policy == os.SCHED_OTHER
+    assert not denormals_off and recorded["denormals"] == "kept"
+    assert policy == (os.SCHED_RR if pool.precedence else os.SCHED_OTHER)
 
 
 def test_a_worker_inherits_nothing_that_another_did_to_the_fork_server() -> None:

@@ -17,7 +17,6 @@ from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.timing import statistics
 from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, Plan, TimedSource
-from kernel_scientist.hardware import cpu
 from kernel_scientist.records.errors import BesideError, InfrastructureError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox import device_queue
@@ -71,7 +70,6 @@ class _TimingRun:
                 self.driver.load(self.workers[source.name], source.source, self.plan.cases)
                 before = self._require_untouched(before, source.name, "imported")
             device_queue.progressed()
-        self._take_precedence()
         before = {**self._warm_up(), PARENT: before[PARENT]}
         for block in range(self.plan.blocks):
             for _ in range(self.plan.turns):
@@ -100,16 +98,6 @@ class _TimingRun:
         for name in names:
             with self._blame(name):
                 self.driver.verify(inputs, returned[name])
-
-    def _take_precedence(self) -> None:
-        """Let the workers run before all other programs, where that is allowed, so that these do not interrupt rows.
-
-        Not on a GPU, where the host's threads are not what is timed; nor on a single core, which a worker that spins
-        at the barrier would keep from the evaluator.
-        """
-        pool, processes = self.driver.pool, [worker.process for worker in self.workers.values()]
-        if not pool.on_gpu and cpu.cores() > 1:
-            pool.precedence = all(process.take_precedence() for process in processes)
 
     def _warm_up(self) -> Scheduling:
         """Make untimed calls, set the rows' lengths, and return the scheduling of each source's threads."""

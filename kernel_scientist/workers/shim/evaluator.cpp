@@ -41,10 +41,10 @@ struct Scheduling {
 
 enum WakePriority { NORMAL, SHORT_SLICE, REAL_TIME };
 
-// Evaluator: while it waits for the completion signal, its thread is scheduled before others: by real-time priority, or,
-// where only root may have that, by a short time slice, with which a waking thread preempts others (Linux 6.12 and
-// newer). Otherwise a pool of the kernel's that spins on every core delays the reading of the clock by 100 us and more.
-// The priority is one more than that of the worker while it is timed (`Process.take_precedence`).
+// Evaluator: from opening the barrier to the completion signal its thread is scheduled before others: by real-time
+// priority, or, where only root may have that, by a short time slice, with which a waking thread preempts others (Linux
+// 6.12 and newer). Otherwise a pool of the kernel's that spins on every core delays the reading of the clock by 100 us and
+// more. The priority is one more than the worker's in a timed row (`Process.take_precedence`).
 class Urgent {
   public:
     Urgent() {
@@ -192,15 +192,13 @@ int lab_run(int socket, char* shared, More more, int64_t* wall_ns, Place* places
         sched_yield();
     }
     const auto resume = [&] { lab_resume(stopped, *count), *count = 0; };
+    const Urgent urgent;
     if (!settled) resume();
     const int64_t opened = now_ns();
     barrier->state.store(OPEN, std::memory_order_release);
     if (settled) resume();
-    {
-        const Urgent urgent;
-        if (const int failed = await(socket, found, sizeof *found, deadline, more)) return failed;
-        *wall_ns = now_ns() - opened;
-    }
+    if (const int failed = await(socket, found, sizeof *found, deadline, more)) return failed;
+    *wall_ns = now_ns() - opened;
     if (*found < RAISED || *found > MOST_PLACES) return 3;
     if (*found > 0) {
         if (const int failed = await(socket, places, *found * sizeof(Place), deadline, more)) return failed;
