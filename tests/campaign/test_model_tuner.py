@@ -32,7 +32,7 @@ def tune(
     base = Kernel(name="k00001", language="triton", source=source)
 
     def predict(kernel: Kernel, cases: Sequence[Case]) -> Sequence[Prediction]:
-        return previewer.preview(kernel.source, cases).predictions
+        return previewer.preview(kernel.source, cases, counts=True).predictions
 
     return ModelTuner(predict, CASES, base, tries, lambda _: is_tried, lambda: stop).tune("k00002")
 

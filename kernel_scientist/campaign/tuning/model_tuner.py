@@ -1,5 +1,5 @@
-"""Tuning by predicted time, for a GPU that is not here. Configurations in Triton are compiled and traced, those in HIP
-are compiled, and some of their workgroups are executed.
+"""Tuning by predicted time, for a GPU that is not here. Configurations are compiled, and some of their workgroups are
+executed.
 
 A neighbourhood search: all configurations that differ from the best one in a single value are predicted, the best of
 them is the next centre; when none of them gains, random configurations that differ in two values follow. Only some of
