@@ -78,7 +78,7 @@ class Process:
         return found
 
     def take_precedence(self) -> bool:
-        """Let all threads, and those that they start, run before everybody who has no real-time priority.
+        """Give all threads, and those that they start, the lowest real-time priority.
 
         Return whether the operating system allows it; it does not to an ordinary user without RLIMIT_RTPRIO.
         """
