@@ -109,8 +109,8 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
 
 
 def _shown(record: Record, checked: Checked) -> int:
-    """Return the instruction whose line is reported: of a load that the compiler moved, and that has no line, the one that
-    depends on what it loads."""
+    """Return the instruction whose line is reported: of a load that the compiler moved, and that has no line, the one
+    that depends on what it loads."""
     known = checked.launch.code.places.known
     moved = _depends(record) and not known(record.instruction) and known(record.reached_at)
     return record.reached_at if moved else record.instruction
