@@ -44,7 +44,7 @@ def test_thirty_kernels_have_every_verdict_and_their_costs_add_up(
     lab: Path, cli: Cli, cli_here: Cli, prefect_api: str
 ) -> None:
     """Covers every role, repair, summaries, tuning, and resuming after the budget of kernels was raised."""
-    more = ["problem=fp8-blockwise-gemm", "search.generations=10", "llm.drafts=2", "tuning.tries=1"]
+    more = ["problem=softmax", "search.generations=10", "llm.drafts=2", "tuning.tries=1"]
     more += ["tuning.promising=0.95"]
     with serving(ScriptedModel()) as server:
         arguments = settings(server, *more)
@@ -56,7 +56,7 @@ def test_thirty_kernels_have_every_verdict_and_their_costs_add_up(
         done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
         result, requests = json.loads(done.stdout), len(server.requests)
-    parent, children, store = stored(lab, "fp8-blockwise-gemm")
+    parent, children, store = stored(lab, "softmax")
     assert result["campaign"] == first["campaign"] and result["kernels"] == len(children) == 30
     assert undescribed(store, parent) == set()
     assert {v for v, n in result["verdicts"].items() if n} == VERDICTS
@@ -100,10 +100,10 @@ def test_thirty_kernels_have_every_verdict_and_their_costs_add_up(
     assert [f.path.rpartition("-")[2] for f in exchanges][:3] == ["writer.md", "writer.md", "judge.md"]
     assert by_name[judged[0].kernel.name].data.params["model.designer"] == "openai/scripted"
 
-    exported = cli_here("export", "--set", "problem=fp8-blockwise-gemm")
+    exported = cli_here("export", "--set", "problem=softmax")
     examples = [json.loads(line) for line in exported.stdout.splitlines()]
     assert {e["verdict"] for e in examples} == VERDICTS and len(examples) >= 28
-    page = cli_here("report", "--set", "problem=fp8-blockwise-gemm", "--out", "reports/report.html")
+    page = cli_here("report", "--set", "problem=softmax", "--out", "reports/report.html")
     assert page.returncode == 0 and "openai/scripted" in (lab / "reports/report.html").read_text()
 
 
