@@ -3,7 +3,7 @@
 Problems, seeds and machines are real; times, code sizes and failures are made up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kernel_scientist import problems
 from kernel_scientist.compile.source import KernelSource
@@ -14,6 +14,7 @@ from kernel_scientist.hardware.peaks import (
     CPU_MEMORY_GBPS,
     Machine,
     operations_per_clock,
+    roofline_us,
 )
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
@@ -100,7 +101,7 @@ SCALES = Experiment(
 def fp8_on_cpu() -> tuple[Assignment, Population]:
     """Return fp8 GEMM in C++: two seeds, an experiment that succeeded, one that was declined, one that failed."""
     problem = problems.find(FP8)
-    cases = problem.profile("cpu").benchmarks
+    floors = _floors(problem, problem.profile("cpu").benchmarks, PEAKS)
     naive, blocked = (file.read_text() for file in problem.seeds("cpp"))
     deeper = KernelSource(blocked).with_tunables({"KC": 256}).text
     broken = deeper.replace("<cstdint>", "<hip_fp8.h>", 1)
@@ -113,9 +114,9 @@ def fp8_on_cpu() -> tuple[Assignment, Population]:
     )
     declined = Evaluation(verdict=Verdict.DECLINED, reason=OVERTAKEN)
     kernels = (
-        (_kernel("cpp", 1, naive), _timed(cases, 0.1)),
-        (_kernel("cpp", 2, blocked), _timed(cases, 3.9, against=("k00001", 0.1))),
-        (_kernel("cpp", 3, deeper, 2, DEEPER), _timed(cases, 4.3, against=("k00002", 3.9))),
+        (_kernel("cpp", 1, naive), _timed(floors, 0.1)),
+        (_kernel("cpp", 2, blocked), _timed(floors, 3.9, against=("k00001", 0.1))),
+        (_kernel("cpp", 3, deeper, 2, DEEPER), _timed(floors, 4.3, against=("k00002", 3.9))),
         (_kernel("cpp", 4, placeholder("write/k00004", OVERTAKEN), 2, DOTS), declined),
         (_kernel("cpp", 5, broken, 3, DECODE), refused),
     )
@@ -126,10 +127,11 @@ def kernelbench_on_cpu() -> tuple[Assignment, Population]:
     """Return a KernelBench file in C++: the reference as a kernel, and a first experiment whose writer sent nothing."""
     problem = problems.find(str(environment.root() / FILE))
     (wrapped,) = (file.read_text() for file in problem.seeds("cpp"))
+    floors = _floors(problem, problem.profile("cpu").benchmarks, PEAKS)
     silent = placeholder("write/k00002", "the writer sent no kernel: the reply is empty")
     nothing = Evaluation(verdict=Verdict.COMPILE_ERROR, reason=f"SyntaxError in its import: {missing(silent)}")
     kernels = (
-        (_kernel("cpp", 1, wrapped), _timed(problem.profile("cpu").benchmarks, 0.95)),
+        (_kernel("cpp", 1, wrapped), _timed(floors, 0.95)),
         (_kernel("cpp", 2, silent, 1, FUSED), nothing),
     )
     return _on_cpu(problem), _population(kernels)
@@ -139,6 +141,7 @@ def hip() -> tuple[Assignment, Population]:
     """Return fp8 GEMM in HIP on MI300X: the seed, an experiment that succeeded, and one that failed."""
     problem = problems.find(FP8)
     cases = problem.profile("full").benchmarks
+    floors = _floors(problem, cases, MI300X)
     (naive,) = (file.read_text() for file in problem.seeds("hip") if file.stem == "hip_naive")
     wider = naive.replace("TILE_N = 4", "TILE_N = 8", 1)
     wrong = Evaluation(
@@ -146,10 +149,10 @@ def hip() -> tuple[Assignment, Population]:
         reason="m64-n64-k128: 3584 of 4096 elements differ, first at [0, 1]: 0, expected 12.25",
     )
     kernels = (
-        (_kernel("hip", 1, naive), _timed(cases, 0.2, report=_code(cases, 4))),
+        (_kernel("hip", 1, naive), _timed(floors, 0.2, report=_code(cases, 4))),
         (
             _kernel("hip", 2, wider, 1, WIDER),
-            _timed(cases, 0.27, against=("k00001", 0.2), report=_code(cases, 8)),
+            _timed(floors, 0.27, against=("k00001", 0.2), report=_code(cases, 8)),
         ),
         (_kernel("hip", 3, _with_scales_in_lds(wider), 2, SCALES), wrong),
     )
@@ -214,23 +217,30 @@ def _kernel(
 
 
 def _timed(
-    cases: Sequence[Case],
+    floors: Mapping[str, float],
     ratio: float,
     against: tuple[str, float] = ("", 0.0),
     report: CompileReport | None = None,
 ) -> Evaluation:
-    """Return a kernel's times: `ratio` times the reference's speed, and a pair with its base if it has one."""
-    us = 1000 / ratio
-    timings = tuple(Timing(case=c.name, time_us=us, interval_us=(us, us)) for c in cases)
-    speedups = [_speedup(cases, REFERENCE, ratio, us)]
+    """Return a kernel's times: `ratio` times the reference's speed, and a pair with its base if it has one.
+
+    floors: roofline floor by case, in microseconds. The reference takes 60 times as long, and 100 us.
+    """
+    times = {case: (60 * floor + 100) / ratio for case, floor in floors.items()}
+    timings = tuple(Timing(case=case, time_us=us, interval_us=(0.98 * us, 1.02 * us)) for case, us in times.items())
+    speedups = [_speedup(times, REFERENCE, ratio)]
     if against[0]:
-        speedups.append(_speedup(cases, against[0], ratio / against[1], us))
+        speedups.append(_speedup(times, against[0], ratio / against[1]))
     return Evaluation(verdict=Verdict.OK, timings=timings, speedups=tuple(speedups), compile=report)
 
 
-def _speedup(cases: Sequence[Case], against: str, ratio: float, us: float) -> Speedup:
-    times = {c.name: PairedTime(time_us=us, against_us=us * ratio) for c in cases}
-    return Speedup(against=against, ratio=ratio, interval=(ratio * 0.97, ratio * 1.03), cases=times)
+def _speedup(times: Mapping[str, float], against: str, ratio: float) -> Speedup:
+    pairs = {case: PairedTime(time_us=us, against_us=us * ratio) for case, us in times.items()}
+    return Speedup(against=against, ratio=ratio, interval=(ratio * 0.97, ratio * 1.03), cases=pairs)
+
+
+def _floors(problem: Problem, cases: Sequence[Case], machine: Machine) -> dict[str, float]:
+    return {case.name: roofline_us(problem.work(case), machine) for case in cases}
 
 
 def _code(cases: Sequence[Case], waves: int) -> CompileReport:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
+from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Knowledge
 from kernel_scientist.scientist.context import knowledge
@@ -145,6 +146,34 @@ def test_notes_about_a_problem_are_only_for_problems_that_name_it() -> None:
     documents = [document("all"), document("special", about=("quokka",))]
     assert names(choose(documents, "words on a quokka", "cpp", "cpu", PLENTY)) == ["all", "special"]
     assert names(choose(documents, "words on a quokka", "cpp", "cpu", PLENTY, problem="words")) == ["all"]
+
+
+def test_a_document_whose_own_topic_the_plan_names_comes_first() -> None:
+    documents = [document("about_rows", topics=("rows", "gemm")), document("matrix", topics=("tile unit", "gemm"))]
+    assert names(choose(documents, "rows rows", "cpp", "cpu", PLENTY, plan="rows of a GEMM"))[0] == "about_rows"
+    assert names(choose(documents, "rows rows", "cpp", "cpu", PLENTY, plan="use the Tile-unit"))[0] == "matrix"
+    shared = names(choose(documents, "rows rows", "cpp", "cpu", PLENTY, plan="another GEMM"))
+    assert shared == names(choose(documents, "rows rows", "cpp", "cpu", PLENTY))
+
+
+def test_a_document_that_the_plan_names_is_cut_at_a_section_where_it_does_not_fit() -> None:
+    text = "## One\n\n" + "a " * 40 + "\n\n## Two\n\n" + "b " * 40
+    long = document("long", text=text, topics=("quokka",))
+    for tokens, kept in ((1000, 2), (30, 1), (10, 0)):
+        chosen = choose([long], "words", "cpp", "cpu", tokens, plan="the quokka way")
+        assert sum(d.text.count("## ") for d in chosen) == kept
+        assert sum(estimated_tokens(d.text) for d in chosen) <= tokens
+    assert choose([long], "quokka", "cpp", "cpu", 30) == ()
+
+
+@pytest.mark.parametrize("plan", ["AMX tiles for the products", "decode to bf16, multiply by tdpbf16ps"])
+def test_a_plan_for_amx_gets_its_notes_whatever_the_base_is(plan: str) -> None:
+    base = read_kernel(ROOT / "problems/fp8-blockwise-gemm/seeds/cpp_blocked.py")
+    problem = f"fp8-blockwise-gemm {problems.find('fp8-blockwise-gemm').description}"
+    chosen = choose(
+        load([FOLDER]), f"{problem} {plan} {base}", "cpp", "cpu", Knowledge().tokens, False, problem, plan=plan
+    )
+    assert "cpu-amx" in names(chosen)
 
 
 def test_notes_for_a_gemm_in_triton_hold_no_cpp() -> None:

@@ -8,6 +8,7 @@ campaign starts and never written.
 import dataclasses
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,13 @@ class Document:
         kept = [f"## {head}{body}" for head, body in pairs if _applies(target, self.sections.get(head, ()))]
         return dataclasses.replace(self, text=(start + "".join(kept)).strip())
 
+    def within(self, tokens: int) -> "Document":
+        """Return the document up to the last `##` section that fits; without text if none does."""
+        starts = [match.start() for match in _SECTION.finditer(self.text)]
+        parts = [self.text[:end].strip() for end in (*starts[1:], len(self.text))]
+        text = next((part for part in reversed(parts) if estimated_tokens(part) <= tokens), "")
+        return dataclasses.replace(self, text=text)
+
 
 def load(paths: Sequence[Path]) -> tuple[Document, ...]:
     """Read the documents in `paths`: Markdown files, and folders with all their `*.md` except README.md.
@@ -93,19 +101,20 @@ def choose(
     tokens: int,
     memory_bound: bool = True,
     problem: str = "",
+    plan: str = "",
 ) -> tuple[Document, ...]:
     """Return the `applicable` documents, most relevant to `query` first, within a budget of `tokens`.
 
-    problem: see `applicable`; default: the query. Only whole documents are returned; one that exceeds the remaining
-    budget is skipped. Relevance is the cosine similarity of TF-IDF vectors, with title and topics separate from the
-    text. Ties are ordered by name.
+    problem: see `applicable`; default: the query. plan: of the experiment. A document precedes the others if the plan
+    names a topic that only this document has: a plan for a matrix unit needs its notes although neither problem nor
+    base speaks of it. Such documents are ordered by their relevance to the plan, and one that exceeds the remaining
+    budget is cut at the end of a section. Others are whole, or skipped.
     """
     suitable = applicable(documents, language, target, memory_bound, problem or query)
-    scores = _relevance(suitable, query)
-    ranking = sorted(
-        zip(scores, suitable, strict=True), key=lambda pair: (-pair[0], pair[1].name, pair[1].title, pair[1].text)
-    )
-    return tuple(_fitting((document for _, document in ranking), tokens))
+    named = _named(suitable, plan)
+    first = _ranked(named, plan)
+    rest = _ranked([d for d in suitable if d not in named], query)
+    return tuple(_fitting((*first, *rest), tokens, named))
 
 
 def estimated_tokens(text: str) -> int:
@@ -122,17 +131,37 @@ def _concerns(about: tuple[str, ...], problem: str) -> bool:
     return not about or not {word.lower() for word in about}.isdisjoint(re.findall(_WORD, problem.lower()))
 
 
-def _fitting(ranking: Iterable[Document], tokens: int) -> Iterator[Document]:
+def _named(documents: Sequence[Document], plan: str) -> list[Document]:
+    """Return the documents that alone have a topic of which a plan speaks."""
+    words, topics = f" {_plain(plan)} ", Counter(topic for document in documents for topic in {*document.topics})
+    return [d for d in documents if any(topics[t] == 1 and f" {_plain(t)} " in words for t in d.topics)]
+
+
+def _plain(text: str) -> str:
+    """Return a text's words in lower case, a space between two."""
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def _fitting(ranking: Iterable[Document], tokens: int, cut: Sequence[Document]) -> Iterator[Document]:
     left = tokens
-    for document in ranking:
+    for whole in ranking:
+        document = whole.within(left) if whole in cut else whole
         cost = estimated_tokens(document.text)
-        if cost <= left:
+        if document.text and cost <= left:
             left -= cost
             yield document
 
 
+def _ranked(documents: Sequence[Document], query: str) -> list[Document]:
+    """Return the documents, most relevant first; ties are ordered by name."""
+    scored = zip(_relevance(documents, query), documents, strict=True)
+    return [d for _, d in sorted(scored, key=lambda pair: (-pair[0], pair[1].name, pair[1].title, pair[1].text))]
+
+
 def _relevance(documents: Sequence[Document], query: str) -> list[float]:
-    """Return each document's relevance to a query; 0 if they share no word."""
+    """Return each document's relevance to a query: the cosine similarity of TF-IDF vectors, with title and topics
+    separate from the text; 0 if they share no word.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer  # slow: takes about a second; mlflow depends on it
 
     count = len(documents)

@@ -132,8 +132,9 @@ class LlmAgent:
             sites=KernelSource(base.kernel.source).site_names(),
         )
         idea = task.experiment
-        about = " ".join((idea.title, idea.description, *idea.rubric, base.kernel.source))
-        prompt = with_documents(documents=self._documents(about, with_documents(documents=()))[0])
+        plan = " ".join((idea.title, idea.description, *idea.rubric))
+        documents, _ = self._documents(f"{plan} {base.kernel.source}", with_documents(documents=()), plan)
+        prompt = with_documents(documents=documents)
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
         prefer = choose(population, writers) if self.settings.choice == "bandit" else ""
         drafts: list[Draft] = []
@@ -276,7 +277,7 @@ class LlmAgent:
             **context,
         )
 
-    def _documents(self, query: str, prompt: Prompt) -> tuple[Sequence[Document], dict[str, Document]]:
+    def _documents(self, query: str, prompt: Prompt, plan: str = "") -> tuple[Sequence[Document], dict[str, Document]]:
         """Return the documents for a prompt, and all others for this language and target, by title.
 
         prompt: it without documents. They take at most `BACKGROUND` of the whole, and at most `knowledge.tokens`.
@@ -288,7 +289,7 @@ class LlmAgent:
         kind = assignment.language, assignment.backend
         concerns = assignment.memory_bound, f"{named} {problem.reference_text}"
         tokens = min(assignment.knowledge_tokens, room)
-        chosen = knowledge.choose(assignment.knowledge, f"{named} {query}", *kind, tokens, *concerns)
+        chosen = knowledge.choose(assignment.knowledge, f"{named} {query}", *kind, tokens, *concerns, plan)
         names = {document.name for document in chosen}
         others = [d for d in knowledge.applicable(assignment.knowledge, *kind, *concerns) if d.name not in names]
         return chosen, {d.title: d for d in others} if assignment.knowledge_tokens else {}
