@@ -38,8 +38,9 @@ from kernel_scientist.tracking import access
 T = TypeVar("T")
 WAITING = "waiting for a writer"
 """What is done on a kernel whose work has not begun."""
-REPAIRABLE = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT)
-"""Verdicts that the Repairer handles: bugs, but neither tampering nor infrastructure errors."""
+REPAIRABLE = (Verdict.COMPILE_ERROR, Verdict.INCORRECT, Verdict.CRASHED, Verdict.TIMEOUT, Verdict.ABSENT)
+"""Verdicts that the Repairer handles: bugs and kernels that are not there, but neither tampering nor infrastructure
+errors."""
 
 
 class Campaign:

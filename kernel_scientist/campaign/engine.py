@@ -24,7 +24,7 @@ from kernel_scientist.records import disk, environment
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.sandbox import device_queue
-from kernel_scientist.scientist.proposals import Design, Selection
+from kernel_scientist.scientist.proposals import Design, Selection, missing
 
 T = TypeVar("T")
 POLL_S = 0.5
@@ -227,6 +227,8 @@ class Engine:
         self._to_record.append(trial)
 
     def _evaluation(self, kernel: Kernel) -> Generator[Work, Any, Trial]:
+        if why := missing(kernel.source):
+            return Trial(kernel=kernel, evaluation=Evaluation(verdict=Verdict.ABSENT, reason=why))
         evaluation: Evaluation = yield "build", "building", partial(self._build, kernel)
         if evaluation.verdict is not Verdict.OK or evaluation.skipped:
             self.campaign.prescreen.forget(kernel)

@@ -15,6 +15,7 @@ from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
 from kernel_scientist.campaign.steps import FUNCTIONS, Steps
 from kernel_scientist.compile import build, gxx
 from kernel_scientist.gpu.model import constants
+from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import Machine
@@ -155,6 +156,7 @@ class EvaluationContext:
             knowledge_tokens=settings.tokens,
             most_findings=settings.findings,
             published=published.best(published.on(self.problem.published, gpu.name)) if gpu else {},
+            compiler="" if self.target.board or self.target.pool or not gpu else _gpu_compiler(self.params.language),
         )
 
 
@@ -231,3 +233,13 @@ def fingerprint(params: Params, problem: Problem, target: Target, kernel: Kernel
     machine += (metadata.version("torch"), metadata.version("triton"), _device(target))
     settings = (params.harness.model_dump_json(), str(environment.cache_folder()))
     return digest(chr(0).join((*parts, *machine, *settings)))
+
+
+def _gpu_compiler(language: Language) -> str:
+    """Return what compiles a language's kernels for a GPU on this host, with its version; empty if it is not known."""
+    if language == "triton":
+        return f"Triton {metadata.version('triton')}"
+    tools = hip.find() if language == "hip" else ""
+    if isinstance(tools, str):
+        return ""
+    return tools.version if tools.rocm else f"{tools.version} with headers of HIP 5.2 and what ROCm 6 added"

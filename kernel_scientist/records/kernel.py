@@ -19,8 +19,9 @@ Language = Literal["cpp", "triton", "hip", "cuda"]
 class Verdict(StrEnum):
     """Result of a kernel. `no_change`: it was compiled to its base's machine code, so it is neither checked nor timed.
     `compiled`: it was compiled and could not be executed here, so nobody knows whether it is right. `declined`: its
-    writer gave a reason why the experiment should not be carried out, and wrote no kernel. `infrastructure` means a
-    failure outside the kernel: it is retried and never scored."""
+    writer gave a reason why the experiment should not be carried out, and wrote no kernel. `absent`: no reply of its
+    writer, or of its repairer, contained a kernel. `infrastructure` means a failure outside the kernel: it is retried
+    and never scored."""
 
     OK = "ok"
     COMPILE_ERROR = "compile_error"
@@ -31,6 +32,7 @@ class Verdict(StrEnum):
     NO_CHANGE = "no_change"
     COMPILED = "compiled"
     DECLINED = "declined"
+    ABSENT = "absent"
     INFRASTRUCTURE = "infrastructure"
 
     def because(self, reason: str) -> str:

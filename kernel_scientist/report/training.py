@@ -31,7 +31,8 @@ GRADES = {
     Verdict.OK: 3,
 }
 """Lowest for tampering; then by progress: compiles, completes, is correct. `FASTER` is for a kernel that the
-test found faster than its parent. Kernels with the verdicts `infrastructure` and `declined` are no examples."""
+test found faster than its parent. Kernels with other verdicts (`infrastructure`, `declined`, `absent`) are no
+examples."""
 FASTER = 4
 
 _SECRET = re.compile(
@@ -80,6 +81,8 @@ def examples(population: Population, campaign: str, problem: str, target: str) -
         }
         sources = [a.source for a in kernel.attempts] + [kernel.source]
         for attempt, repaired in zip(kernel.attempts, sources[1:], strict=True):
+            if attempt.verdict not in GRADES:
+                continue
             child = {"kernel": kernel.name, "source": attempt.source}
             outcome = {**attempt.model_dump(mode="json", exclude={"source"}), "reward": GRADES[attempt.verdict]}
             yield scrub({**common, "child": child, **outcome, "repaired_by": repaired})

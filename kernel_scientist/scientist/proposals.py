@@ -88,7 +88,7 @@ class Draft(Record):
     """The repairer's diagnosis."""
     llm_calls: tuple[LlmCall, ...] = ()
     unreadable: bool = False
-    """No reply contained a kernel; `source` is a placeholder that does not compile."""
+    """No reply contained a kernel; `source` is a placeholder, not to be compiled."""
     declined: str = ""
     """Why the writer wrote no kernel; `source` is a placeholder, not to be compiled or repaired."""
 
@@ -97,7 +97,7 @@ _NO_KERNEL = 'raise SyntaxError("""'
 
 
 def placeholder(key: str, reason: str) -> str:
-    """Return the source of a kernel that nobody wrote: it does not compile, and says why it is there.
+    """Return the source of a kernel that nobody wrote: it says why there is none.
 
     The call's key makes each a different source: otherwise a second one would be a duplicate.
     """
@@ -107,7 +107,10 @@ def placeholder(key: str, reason: str) -> str:
 
 def missing(source: str) -> str:
     """Return why a source is only a placeholder; empty if it is a kernel."""
-    return source.removeprefix(_NO_KERNEL).partition('"""')[0] if source.startswith(_NO_KERNEL) else ""
+    if not source.startswith(_NO_KERNEL):
+        return ""
+    message = source.removeprefix(_NO_KERNEL).partition('"""')[0]
+    return message.partition(": ")[2] or message
 
 
 def own_ideas(generation: int, count: int = 5) -> Design:

@@ -74,6 +74,8 @@ class Assignment:
     most_findings: int = 0
     published: Mapping[str, PublishedTime] = field(default_factory=dict[str, PublishedTime])
     """The best time that somebody published for a case on the target's GPU, by name of the case."""
+    compiler: str = ""
+    """What compiles kernels for the GPU, with its version; empty if that is not known here."""
 
     @property
     def backend(self) -> str:

@@ -124,6 +124,7 @@ def assignment(problem: Problem) -> Assignment:
         knowledge=knowledge.load([environment.root() / path for path in Knowledge().paths]),
         knowledge_tokens=Knowledge().tokens,
         most_findings=Knowledge().findings,
+        compiler="Triton 3.7.1",
     )
 
 

@@ -188,7 +188,7 @@ def test_a_repairer_of_a_missing_kernel_gets_the_base_and_may_send_a_diff_of_it(
         draft = agent.write(population, given, Lessons())
         assert draft.unreadable and "the writer sent no kernel" in missing(draft.source)
         failed = list(population)[-1].kernel.model_copy(update={"source": draft.source})
-        evaluation = Evaluation(verdict=Verdict.COMPILE_ERROR, reason="SyntaxError in its import")
+        evaluation = Evaluation(verdict=Verdict.ABSENT, reason=missing(draft.source))
         repaired = agent.repair(population, given, Trial(kernel=failed, evaluation=evaluation), Lessons())
         prompt = server.requests[-1]["messages"][1]["content"]
     base = population.get("k00003").kernel.source

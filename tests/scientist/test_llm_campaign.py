@@ -36,7 +36,7 @@ from tests.trials import trial, undescribed
 
 pytestmark = pytest.mark.slow
 
-VERDICTS = {"ok", "compile_error", "incorrect", "crashed", "rejected", "timeout"}
+VERDICTS = {"ok", "absent", "incorrect", "crashed", "rejected", "timeout"}
 
 
 @pytest.mark.timeout(900)

@@ -33,6 +33,7 @@ NO_BUG = {
     Verdict.NO_CHANGE: "compiled to its base's machine code",
     Verdict.COMPILED: "compiled, not executed",
     Verdict.DECLINED: "declined by its writer",
+    Verdict.ABSENT: "no reply contained a kernel",
     Verdict.INFRASTRUCTURE: "not the kernel's fault",
 }
 

@@ -183,6 +183,8 @@ def classify(evaluation: Evaluation) -> Bug:
     compiler = evaluation.compile.log if evaluation.compile and not evaluation.compile.ok else ""
     text = "\n".join((evaluation.reason, *evaluation.evidence, compiler))
     match evaluation.verdict:
+        case Verdict.ABSENT:
+            return BY_ID["A.1"]
         case Verdict.COMPILE_ERROR:
             return BY_ID[_first(_COMPILER, text) or "B.1"]
         case Verdict.TIMEOUT:

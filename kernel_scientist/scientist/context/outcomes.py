@@ -16,7 +16,6 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import REFERENCE, Experiment, Verdict
-from kernel_scientist.scientist.proposals import missing
 
 MOST_TRIED, MOST_ANCESTORS, MOST_BETS = 30, 10, 100
 """Rows of earlier experiments; those of them on the way from seed to base; latest experiments in a record of bets."""
@@ -98,8 +97,8 @@ def _case_gains(population: Population, trial: Trial) -> Iterator[tuple[float, s
 def outcome(population: Population, trial: Trial) -> str:
     """Return the result of a kernel in one line."""
     evaluation = trial.evaluation
-    if (told := missing(trial.kernel.source)) and evaluation.verdict is not Verdict.DECLINED:
-        return " ".join((told.partition(": ")[2] or told).split())[:MOST_REASON]
+    if evaluation.verdict is Verdict.ABSENT:
+        return " ".join(evaluation.reason.split())[:MOST_REASON]
     if evaluation.verdict is not Verdict.OK:
         return evaluation.verdict.because(" ".join(evaluation.reason.split())[:MOST_REASON])
     if not score(trial):
