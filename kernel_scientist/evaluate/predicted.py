@@ -19,6 +19,7 @@ from kernel_scientist.evaluate.evaluator import Evaluator, timed
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
 from kernel_scientist.gpu.capture.preview import Previewer, refusal
+from kernel_scientist.gpu.isa.findings import omissions
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems.problem import Problem, Profile
@@ -31,6 +32,7 @@ from kernel_scientist.workers.pool import WorkerPool
 SMALL = "cpu"
 """Name of the profile whose cases are executed in checking runs."""
 UNPREDICTED = "correct where it was executed; some cases could not be predicted (see `missed` of the compile report)"
+UNAWAITED = "its values are right only where what it does not wait for is done in time"
 UNMEASURED = "predicted by a model of {}, not measured"
 NOT_EXECUTED = "not executed: only code for AMD's GPUs is executed here, so nobody knows whether it is right"
 LEAST_S = 1e-6
@@ -119,15 +121,21 @@ class PredictedEvaluator(PreviewedEvaluator):
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
         """Execute a kernel: the small cases in checking runs, then the timed ones.
 
-        Where nothing here executes its code the verdict is `compiled`.
+        The machine is done with each instruction before the next one, so a wait that a launched kernel lacks changes no
+        value: it is found in the assembly. Where nothing here executes its code the verdict is `compiled`.
         """
         if so_far.verdict is Verdict.OK and self.pool.machine is None:
             return so_far.model_copy(update={"verdict": Verdict.COMPILED, "reason": NOT_EXECUTED})
         start, reports = time.monotonic(), MemoryReports()
         checked = self._checked(kernel, so_far, cases, reports)
-        if checked.verdict is not Verdict.OK or not self.harness.executed_s:
+        if checked.verdict is not Verdict.OK:
             return checked
         report = checked.compile or CompileReport(ok=True, compiler="")
+        launched = {launch.kernel for launch in report.launches} | reports.kernels
+        if lacking := omissions(report.objects, launched):
+            return failed(KernelFailure(Verdict.INCORRECT, f"{UNAWAITED}: {lacking[0]}", lacking), checked)
+        if not self.harness.executed_s:
+            return checked
         benchmarks = self.profile.benchmarks
         counted = [case.name for case in benchmarks]
         work = TimedCases(self.driver, self.timed_inputs, report.launches, reports.kernels, counted)

@@ -6,10 +6,10 @@ HIP fp8 numbers (FNUZ on gfx942, OCP on gfx950).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import PurePath
 
-from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.gpu.isa import assembly, symbols
 from kernel_scientist.gpu.machine import listing, static_checks
 from kernel_scientist.gpu.machine.listing import Listing, Statement
 from kernel_scientist.gpu.machine.places import Places
@@ -88,10 +88,11 @@ def _name(code: CodeObject, objects: Sequence[CodeObject]) -> str:
     return f"{code.kernel} ({', '.join(given)})" if given else code.kernel
 
 
-def omissions(objects: Sequence[CodeObject]) -> tuple[str, ...]:
+def omissions(objects: Sequence[CodeObject], launched: Set[str] | None = None) -> tuple[str, ...]:
     """Return a sentence for each wait that AMD assembly lacks, if that assembly is stored.
 
-    Only hand-written instructions can lack one: compilers schedule all others.
+    Only hand-written instructions can lack one: compilers schedule all others. launched: leave out kernels of other
+    names (symbols, or as the source has them); what is in no kernel is a function that any of them may call.
     """
     said: list[str] = []
     for name in dict.fromkeys(code.digest for code in objects if code.arch in static_checks.ARCHITECTURES):
@@ -101,10 +102,21 @@ def omissions(objects: Sequence[CodeObject]) -> tuple[str, ...]:
             found, places = static_checks.omissions(listed), Places(text, listed)
         except ValueError:  # it is not stored, or not a whole file that can be read
             continue
+        if launched is not None:
+            plain = symbols.plain([*listed.kernels])
+            others = {symbol for symbol, name in plain.items() if launched.isdisjoint((symbol, name))}
+            found = tuple(one for one in found if _owner(one.statement, listed) not in others)
         said += [one.sentence + _called(one.statement, listed, places) for one in found[:MOST_OMISSIONS]]
         if (more := len(found) - MOST_OMISSIONS) > 0:
             said.append(f"{more} more {'wait is' if more == 1 else 'waits are'} missing in the same file")
     return tuple(said)
+
+
+def _owner(statement: Statement, listed: Listing) -> str:
+    """Return the kernel or function that a statement is in."""
+    index = listed.statements.index(statement)
+    places = {place: name for name, place in listed.labels.items() if not name.startswith(".L") and place <= index}
+    return places[max(places)] if places else ""
 
 
 def _called(statement: Statement, listed: Listing, places: Places) -> str:

@@ -57,6 +57,13 @@ STATIC = """    static unsigned short* kept = nullptr;
     copy_kernel<<<dim3("""
 
 
+BY_HAND = """if (i < size) {
+        unsigned v;
+        asm volatile("global_load_ushort %0, %1, off" : "=v"(v) : "v"(x + i));
+        out[i] = v;
+    }"""
+
+
 @pytest.fixture(scope="module")
 def evaluator() -> Iterator[PredictedEvaluator]:
     problem = problems.find("identity")
@@ -122,6 +129,16 @@ def test_programs_that_wait_for_ever_are_told(evaluator: PredictedEvaluator) -> 
     found = evaluated(evaluator, source)
     assert found.verdict is Verdict.INCORRECT and "deadlock of flag_ptr in copy, line 8" in found.reason, found.reason
     assert bug_taxonomy.classify(found).id == "B.5"
+
+
+@needs_hip
+def test_a_launched_kernel_that_lacks_a_wait_is_incorrect_although_its_values_are_right(
+    evaluator: PredictedEvaluator,
+) -> None:
+    source = HIP.replace(GUARDED, BY_HAND)
+    kernel = Kernel(name="k", language="hip", source=source)
+    found = evaluator.check(kernel, evaluator.compile(kernel))
+    assert found.verdict is Verdict.INCORRECT and "`s_waitcnt vmcnt(0)` is missing" in found.reason, found.reason
 
 
 @needs_hip

@@ -97,8 +97,10 @@ def test_a_finding_in_an_inlined_function_names_its_callers() -> None:
     built = hip.compile_hip(joined([source], "ext"), "gfx942", [])
     assert built.ok, built.log
     put(built.assembly)
-    said, *_ = findings.omissions(read(built.assembly))
+    said, *more = findings.omissions(read(built.assembly))
     assert said.startswith("ext[0]:5, ") and said.endswith(" is missing, called in ext[0]:8"), said
+    assert findings.omissions(read(built.assembly), {"kernel"}) == (said, *more)
+    assert findings.omissions(read(built.assembly), {"another"}) == ()
 
 
 KERNEL = """import triton
