@@ -13,6 +13,7 @@ import click
 from kernel_scientist import __version__
 from kernel_scientist.cli.common import UNDECIDED
 from kernel_scientist.cli.imported import kernels
+from kernel_scientist.cli.laboratory import init
 from kernel_scientist.cli.machine import calibrate, compile, doctor, ui
 from kernel_scientist.cli.problems import baseline, cases, problems
 from kernel_scientist.cli.results import compare, export, report
@@ -21,9 +22,34 @@ from kernel_scientist.cli.work import evaluate, optimize, suite, validate
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 
+WITHOUT_LABORATORY = ("init", "evaluate", "validate", "compile", "doctor", "problems")
+"""Commands that record nothing: they can do with the problems and parameters that a wheel carries."""
+OF_EXTRAS = (
+    "mlflow",
+    "optuna",
+    "matplotlib",
+    "sqlalchemy",
+    "httpx",
+    "httpx_sse",
+    "sklearn",
+    "prefect",
+    "dvc",
+    "litellm",
+)
+"""Packages that an installation without extras lacks."""
+
 
 class Program(click.Group):
     """The group of commands: a wrong call gives one sentence and exit code 2, never a traceback."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command. Raises SetupError where it needs a laboratory and there is none."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name not in WITHOUT_LABORATORY and not {"-h", "--help"}.intersection(rest) and not environment.is_writable():
+            raise SetupError(f"there is no laboratory here or above: `{ctx.command_path} init FOLDER` makes one")
+        return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command and turn exceptions into messages and exit codes."""
@@ -36,6 +62,13 @@ class Program(click.Group):
             ctx.exit(2)
         except SetupError as error:
             click.echo(f"error: {error}", err=True)
+            ctx.exit(2)
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package not in OF_EXTRAS:
+                raise
+            needs = f"{ctx.invoked_subcommand} needs {package}, which is not installed"
+            click.echo(f"error: {needs}: pip install 'gpu-kernel-scientist[all]' brings it", err=True)
             ctx.exit(2)
         except InfrastructureError as error:
             click.echo(f"error: {error}; nothing was decided about the kernel, try again", err=True)
@@ -59,7 +92,7 @@ def main() -> None:
     """
 
 
-_WORK = (optimize, suite, evaluate, validate, compile, calibrate)
+_WORK = (init, optimize, suite, evaluate, validate, compile, calibrate)
 _RESULTS = (problems, kernels, cases, baseline, watch, report, compare, export, doctor, ui)
 for _command in (*_WORK, *_RESULTS):
     main.add_command(_command)

@@ -14,6 +14,8 @@ import socket
 import threading
 from pathlib import Path
 
+from kernel_scientist.records import laboratory
+
 DEFAULTS = {
     # Otherwise an offline `mlflow server` deadlocks while litellm fetches its price map.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -42,15 +44,20 @@ TERSE = {
 
 
 def root() -> Path:
-    """Return the project's folder: `$KERNEL_SCIENTIST_ROOT`, else the nearest parent of the working directory that
-    holds a `params.yaml`, else the checkout this package lies in."""
+    """Return the laboratory's folder: `$KERNEL_SCIENTIST_ROOT`, else the nearest parent of the working directory that
+    is one, else the checkout this package lies in, else the files that the wheel carries, which are not written to."""
     if given := os.environ.get("KERNEL_SCIENTIST_ROOT"):
         return Path(given).resolve()
     here = Path.cwd().resolve()
     for folder in (here, *here.parents):
-        if (folder / "params.yaml").is_file() and (folder / "problems").is_dir():
+        if laboratory.is_one(folder):
             return folder
-    return Path(__file__).resolve().parents[2]
+    return laboratory.own()
+
+
+def is_writable() -> bool:
+    """Whether there is a laboratory in which runs can be recorded; the files that a wheel carries are none."""
+    return root() != laboratory.PACKAGED
 
 
 def enter() -> dict[str, str]:
@@ -123,7 +130,8 @@ def host_target() -> str:
 
 def cache_folder() -> Path:
     """Return the folder of built kernels and locks; safe to delete at any time."""
-    return Path(os.environ.get("KERNEL_SCIENTIST_CACHE") or root() / ".cache")
+    given = os.environ.get("KERNEL_SCIENTIST_CACHE")
+    return Path(given) if given else root() / ".cache" if is_writable() else host_folder()
 
 
 def host_folder() -> Path:

@@ -1,0 +1,22 @@
+"""The command that makes a laboratory."""
+
+from pathlib import Path
+
+import click
+
+from kernel_scientist.cli.common import not_empty
+from kernel_scientist.records import laboratory
+
+
+@click.command()
+@click.argument("folder", callback=not_empty, help="The new laboratory's folder; it may be there and empty.")
+def init(folder: str) -> None:
+    """Make a laboratory: a folder with parameters, problems, background documents and deployments.
+
+    Campaigns run in it, and record in it what they find. A checkout of the project is one already, and the only one
+    with the pipeline of `dvc repro`, which depends on the source.
+
+    Example: kernel-scientist init my-kernels
+    """
+    names = laboratory.create(Path(folder).resolve())
+    click.echo(f"made {folder} with {', '.join(names)}; cd {folder}, then: kernel-scientist optimize")
