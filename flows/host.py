@@ -17,8 +17,8 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactCreate, ArtifactUpdate
 from prefect.runtime import flow_run
 
-from kernel_scientist.campaign.pool import host
-from kernel_scientist.campaign.pool.evaluator import Reply, Request
+from kernel_scientist.campaign import pool_host
+from kernel_scientist.campaign.pool_evaluator import Reply, Request
 from kernel_scientist.campaign.steps import progress
 from tasks import AWAY
 from tasks.chain import Chain
@@ -35,7 +35,7 @@ POST_S = 900.0
 def evaluate(request: Request) -> None:
     """Carry out one request of a campaign on a device of this host."""
     with _Report(UUID(str(flow_run.get_id()))) as report:
-        reply = host.answer(request, Chain())
+        reply = pool_host.answer(request, Chain())
     report.post(reply)
 
 

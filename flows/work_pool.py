@@ -20,7 +20,7 @@ from prefect.states import Cancelled, Cancelling, Crashed
 from prefect.utilities.callables import parameter_schema
 
 from flows import host
-from kernel_scientist.campaign.pool.evaluator import Reply, Request
+from kernel_scientist.campaign.pool_evaluator import Reply, Request
 from kernel_scientist.campaign.steps import progress
 from kernel_scientist.records.errors import DeviceBusyError, InfrastructureError, SetupError, StoppedError
 from tasks import AWAY, is_lasting

@@ -251,7 +251,7 @@ class Campaign:
         assert job.tuned_from is not None
         base = self.population.get(job.tuned_from).kernel
         try:
-            search = partial(configurations.best, self, base, job.name)
+            search = partial(configurations.best, self.context, self.plan, base, job.name)
             return self.context.steps.tune(self.context, base, search, job.name)
         except InfrastructureError:
             return None  # tuning is optional: the campaign continues without it

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernel_scientist.campaign import bars
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
+from kernel_scientist.campaign.pool_evaluator import Connect, PoolEvaluator
 from kernel_scientist.campaign.steps import FUNCTIONS, Measured, Steps, decided, progress
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource

@@ -20,10 +20,10 @@ from kernel_scientist.compile import gxx
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.evaluate import compat
 from kernel_scientist.evaluate.correctness import policy, summation
-from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.screen.source import Finding
 from kernel_scientist.evaluate.timing import aa_noise, conditions, impossible, measured_peaks

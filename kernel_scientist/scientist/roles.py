@@ -14,7 +14,7 @@ from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
-from kernel_scientist.scientist.context.knowledge import Document
+from kernel_scientist.scientist.knowledge import Document
 from kernel_scientist.scientist.proposals import (
     Design,
     Designing,

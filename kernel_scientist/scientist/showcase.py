@@ -24,8 +24,7 @@ from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evalu
 from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.records.params import Budget, Coding, Knowledge, Llm
 from kernel_scientist.records.source_line import SourceLine
-from kernel_scientist.scientist import showcase_examples
-from kernel_scientist.scientist.context import knowledge
+from kernel_scientist.scientist import knowledge, showcase_examples
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
 from kernel_scientist.scientist.llm.costs import LlmBudget

@@ -19,9 +19,10 @@ from benchmarks import endpoint
 from benchmarks.engine import Judge, settings
 from flows.progress import Progress
 from kernel_scientist.campaign.beginning import Beginning, Start
+from kernel_scientist.campaign.bench import BuildTimingLock
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Pipeline
-from kernel_scientist.campaign.evaluation_context import Quiet, evaluation_context
+from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.campaign.steps import Steps
@@ -295,7 +296,7 @@ def test_a_pipeline_hands_results_and_errors_to_the_thread_that_asks() -> None:
 
 
 def test_a_cpu_timing_waits_for_builds_and_holds_off_new_ones() -> None:
-    quiet, events = Quiet(), list[str]()
+    quiet, events = BuildTimingLock(), list[str]()
     first_build, second_build = threading.Event(), threading.Event()
 
     def build(name: str, go_on: threading.Event) -> None:
@@ -319,6 +320,6 @@ def test_a_cpu_timing_waits_for_builds_and_holds_off_new_ones() -> None:
     for thread in threads:
         thread.join(10)
     assert events == ["first begins", "first ends", "timing", "second begins", "second ends"]
-    free = Quiet(active=False)
+    free = BuildTimingLock(active=False)
     with free.building(), free.timing(), free.timing():
         pass

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from kernel_scientist.evaluate.correctness.inputs import InputSet
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import Plan
 from kernel_scientist.evaluate.timing.schedule import decided, hopeless

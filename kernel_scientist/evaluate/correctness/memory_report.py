@@ -21,7 +21,7 @@ MOST_TOLD, WORDS, NAME = 10, 400, 80
 
 
 class Configuration(BaseModel):
-    """One of an autotuner's configurations, with which it launched (`gpu.capture.jit`)."""
+    """One of an autotuner's configurations, with which it launched (`gpu.fake.jit`)."""
 
     model_config = ConfigDict(frozen=True)
     kernel: str

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from pydantic import BaseModel, Field, ValidationError
 
-from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.problems.trees import changed
 from kernel_scientist.records.evaluation import Launch
 from kernel_scientist.records.kernel import Case, Verdict

@@ -12,8 +12,8 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.evaluate.timing import statistics
 from kernel_scientist.evaluate.timing.estimate import Samples
 from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, Plan, TimedSource

@@ -19,9 +19,9 @@ from typing import Any
 from pydantic import ValidationError, model_validator
 
 from kernel_scientist.gpu.capture import case_shapes
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.capture.code_findings import findings
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.isa import assembly
-from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.machine import build
 from kernel_scientist.gpu.model import constants, predict
 from kernel_scientist.gpu.model.issue import Issue

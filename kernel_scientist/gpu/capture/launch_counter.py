@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine import triton_arguments
 from kernel_scientist.gpu.machine.code import Code
@@ -24,10 +24,10 @@ from kernel_scientist.gpu.machine.executor import require_known
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.sampler import Counted, Sampler
-from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.gpu.model import executed
 from kernel_scientist.gpu.model.executed import LaunchCounts
 from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.evaluation import CodeObject
 

@@ -15,10 +15,11 @@ from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture import driver, jit, products, torch_writes
-from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.capture.files.limits import cpu_seconds
+from kernel_scientist.gpu.capture import products, torch_writes
 from kernel_scientist.gpu.capture.launch_counter import LaunchCounter, UnknownValuesError
+from kernel_scientist.gpu.capture.limits import cpu_seconds
+from kernel_scientist.gpu.fake import driver, jit
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.machine.allocations import tensors
 from kernel_scientist.gpu.machine.dispatch import Grid

@@ -17,13 +17,13 @@ from typing import Any
 from triton.runtime import cache
 
 from kernel_scientist.compile import gpumode_compat
-from kernel_scientist.gpu.capture import recorded_builds
-from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.capture.fake_device import pretended
-from kernel_scientist.gpu.capture.files import large_tensors, whole_file
+from kernel_scientist.gpu.capture import large_tensors, whole_file
 from kernel_scientist.gpu.capture.launch_counter import LaunchCounter
 from kernel_scientist.gpu.capture.launches import Recorder, TorchRecorder
 from kernel_scientist.gpu.capture.reply import WORDS, Reply, is_compilation, words
+from kernel_scientist.gpu.fake import recorded_builds
+from kernel_scientist.gpu.fake.device import pretended
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus

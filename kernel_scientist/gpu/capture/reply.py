@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from kernel_scientist.gpu.capture import standalone
+from kernel_scientist.gpu.capture.files import standalone
 from kernel_scientist.gpu.capture.launches import Recorder, tunables
 from kernel_scientist.records.gpu import Build
 

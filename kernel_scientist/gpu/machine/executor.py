@@ -8,7 +8,7 @@ import random
 import time
 from dataclasses import dataclass, field, replace
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine import findings, lacking, program
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
@@ -23,7 +23,7 @@ from kernel_scientist.gpu.machine.listing import ListingError
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.program import ProgramError
 from kernel_scientist.gpu.machine.sampler import Counted, Sampler, undone
-from kernel_scientist.gpu.machine.sources import Sources
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.hardware import occupancy
 
 MOST_INSTRUCTIONS = 40_000_000_000

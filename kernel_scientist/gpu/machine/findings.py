@@ -19,7 +19,7 @@ from kernel_scientist.gpu.machine.defect import (
 )
 from kernel_scientist.gpu.machine.defects import DEADLOCK, ENDED, ENDLESS, IDLE, WAITS
 from kernel_scientist.gpu.machine.shadow import FALSE_ASSUMPTION, NOBODY, Cause, Reach, Record
-from kernel_scientist.gpu.machine.sources import Sources
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 
 ASSUMPTION: Final = "false assumption"
 """That of Triton's `tl.assume`."""

@@ -14,8 +14,8 @@ from kernel_scientist.gpu.machine.counts import Counts
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options, prepared
 from kernel_scientist.gpu.machine.listing import Statement
 from kernel_scientist.gpu.machine.memory import Memory
-from kernel_scientist.gpu.machine.places import Place
 from kernel_scientist.gpu.machine.program import Array
+from kernel_scientist.gpu.toolchains.quoted_sources import Place
 
 FINDING = np.dtype(
     [("fault", "u4"), ("instruction", "u4"), ("lane", "u4"), ("wave", "u4"), ("group", "u4", 3), ("lanes", "u4"),

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import PurePath
 
 from kernel_scientist.gpu.machine.listing import Listing
+from kernel_scientist.gpu.toolchains.quoted_sources import Place
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
 _SOURCE = re.compile(r"\[\d+\]$")
@@ -23,8 +24,6 @@ _RANGES = re.compile(r"^\.Ldebug_ranges(\d+):")
 _PAIR = re.compile(r"^\s*\.(?:uleb128|quad)\s+(\.L\w+)-\.L\w+")
 SMALL = 3
 """Lines of an inlined function up to which it is small."""
-Place = tuple[str, int]
-"""A file and a line."""
 
 
 @dataclass(frozen=True)

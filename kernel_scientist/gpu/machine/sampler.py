@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.counts import ACCESSED, MOST_LAUNCHES, MOST_ROWS, Counts, Sample
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
 from kernel_scientist.gpu.machine.launch import Result
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.program import Array
-from kernel_scientist.gpu.machine.sources import Sources
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.hardware import occupancy
 
 DIES = 8

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.gpu.isa import findings
+from kernel_scientist.gpu.capture import code_findings
 from kernel_scientist.gpu.isa.assembly import put, read
 from kernel_scientist.gpu.machine import listing, waits
 from kernel_scientist.gpu.machine.listing import Listing
 from kernel_scientist.gpu.machine.places import Places
-from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.gpu.toolchains import hip
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.gpu.toolchains.sources import joined
 
 TOOLS = hip.find()
@@ -97,7 +97,7 @@ def test_a_finding_in_an_inlined_function_names_its_callers() -> None:
     built = hip.compile_hip(joined([source], "ext"), "gfx942", [])
     assert built.ok, built.log
     put(built.assembly)
-    said, *_ = findings.omissions(read(built.assembly))
+    said, *_ = code_findings.omissions(read(built.assembly))
     assert said.startswith("ext[0]:5, ") and said.endswith(" is missing, called in ext[0]:8"), said
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 
 
 class Place(NamedTuple):

@@ -6,7 +6,7 @@ Runs in workers: standard library, numpy and what the machine needs.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch

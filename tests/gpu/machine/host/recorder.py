@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine.host.device import Argument, Launch, Needs, Place
 
 FACTS = Facts("AMD Instinct MI300X", "gfx942", 304, 64, 65536, 4 << 20, 1 << 30)

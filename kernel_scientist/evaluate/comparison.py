@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.evaluate.correctness.inputs import InputSet
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.trees import items, tensors
 from kernel_scientist.records import layout

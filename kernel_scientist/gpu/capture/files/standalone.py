@@ -15,8 +15,8 @@ import torch
 from triton.runtime.jit import JITFunction
 
 from kernel_scientist.gpu.capture.files import guesses, launch_sites, missing, uses
-from kernel_scientist.gpu.capture.files.limits import cpu_seconds
 from kernel_scientist.gpu.capture.files.trials import Setting, Trials, chain
+from kernel_scientist.gpu.capture.limits import cpu_seconds
 
 KERNEL_S = 20.0
 """CPU seconds for the compilation of one kernel."""

@@ -17,12 +17,13 @@ from typing import Any
 import torch
 import triton.testing
 
-from kernel_scientist.gpu.capture.files import importing, large_tensors, missing
-from kernel_scientist.gpu.capture.files.large_tensors import SkipsLarge
-from kernel_scientist.gpu.capture.files.limits import cpu_seconds
+from kernel_scientist.gpu.capture import large_tensors
+from kernel_scientist.gpu.capture.files import importing, missing
 from kernel_scientist.gpu.capture.files.statements import is_kernel
 from kernel_scientist.gpu.capture.files.statements import words as plain
+from kernel_scientist.gpu.capture.large_tensors import SkipsLarge
 from kernel_scientist.gpu.capture.launches import Recorder, TorchRecorder
+from kernel_scientist.gpu.capture.limits import cpu_seconds
 from kernel_scientist.gpu.capture.reply import Reply, words
 
 COUNT_S, TUNING_S, CALL_S = 5.0, 15.0, 60.0

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from kernel_scientist.gpu.machine.places import Place
-
 SUBMISSION = "kernel.py"
 """What a submission's file is called where it is executed."""
 _FUNCTION = re.compile(r"(?:def|async def|class)\b|@")
@@ -19,6 +17,8 @@ FURTHEST = 100
 """Lines in which a loop is looked for."""
 MOST_CALLERS, WIDEST = 3, 60
 """Most callers that are named, and most characters of their lines."""
+Place = tuple[str, int]
+"""A file and a line."""
 
 
 @dataclass

@@ -10,7 +10,7 @@ from functools import partial
 from kernel_scientist import problems
 from kernel_scientist.campaign import single
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.campaign.pool.evaluator import Host, Reply, Request
+from kernel_scientist.campaign.pool_evaluator import Host, Reply, Request
 from kernel_scientist.campaign.steps import Steps
 from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.gpu.isa import assembly
