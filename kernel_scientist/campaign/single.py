@@ -123,7 +123,7 @@ def confirm(
         if evaluation.verdict is not Verdict.OK:
             return confirmation.of_failure(evaluation)
         if isinstance(context.evaluator, KernelbotEvaluator):
-            board = context.evaluator.judge.board
+            board = context.evaluator.leaderboard.board
             answer = steps.approve(context, f"Submit {kernel.name} to the leaderboard {board} for ranking?")
             if answer.refusal:
                 reason = f"not submitted for ranking: {answer}"

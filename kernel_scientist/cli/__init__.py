@@ -22,7 +22,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 
 
-class Program(click.Group):
+class CommandGroup(click.Group):
     """The group of commands: a wrong call gives one sentence and exit code 2, never a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -48,7 +48,7 @@ class Program(click.Group):
             ctx.exit(stopping.EXIT_CODE)
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__)
 def main() -> None:
     """Improve GPU kernels by the scientific method: hypothesis, implementation, measurement, record.

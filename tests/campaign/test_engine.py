@@ -16,7 +16,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from typing_extensions import override
 
 from benchmarks import endpoint
-from benchmarks.engine import Judge, settings
+from benchmarks.engine import FixedTimeEvaluator, settings
 from flows.progress import Progress
 from kernel_scientist.campaign.beginning import Beginning, Start
 from kernel_scientist.campaign.bench import BuildTimingLock
@@ -79,13 +79,13 @@ class Run(Steps):
 
     def __call__(self, resume: bool = False, stop_after: int = 10**6) -> Campaign:
         with evaluation_context(self.params) as context:
-            judge = Judge(context.evaluator, 0.0)
+            evaluator = FixedTimeEvaluator(context.evaluator, 0.0)
 
             def check_stop() -> None:
                 if len(self.watcher.recorded) >= stop_after:
                     raise StoppedError("enough")
 
-            campaign = Campaign(dataclasses.replace(context, evaluator=judge, steps=self), resume)
+            campaign = Campaign(dataclasses.replace(context, evaluator=evaluator, steps=self), resume)
             Engine(campaign, self.watcher.step, self.watcher.done, check_stop).run()
             campaign.finish()
             return campaign

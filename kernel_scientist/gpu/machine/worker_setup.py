@@ -37,7 +37,7 @@ if STAND_IN:
     ctypes.CDLL(STAND_IN)  # no file of the evaluator's can be opened later
 
 
-class Machine:
+class WorkerMachine:
     """Wraps a submission's `custom_kernel`."""
 
     def __init__(self, settings: dict[str, Any]) -> None:

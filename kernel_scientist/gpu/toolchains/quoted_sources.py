@@ -78,8 +78,8 @@ class Sources:
         return False
 
     def told(self, chain: Sequence[Place]) -> tuple[int, str, str]:
-        """Return number and text of the submission's line that a chain (`Places.chain`) begins with, and the end of a
-        sentence that says which lines call the function that was inlined there; that is empty without any.
+        """Return number and text of the submission's line that a chain (`LineTable.chain`) begins with, and the end of
+        a sentence that says which lines call the function that was inlined there; that is empty without any.
         """
         (line, text), *outer = [self.quoted(*place) for place in chain] or [(0, "")]
         return line, text, "".join(f", called in line {number} ({of[:WIDEST]})" for number, of in outer[:MOST_CALLERS])

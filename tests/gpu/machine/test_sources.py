@@ -7,8 +7,8 @@ import pytest
 from kernel_scientist.gpu.capture import code_findings
 from kernel_scientist.gpu.isa.assembly import put, read
 from kernel_scientist.gpu.machine import listing, waits
+from kernel_scientist.gpu.machine.line_table import LineTable
 from kernel_scientist.gpu.machine.listing import Listing
-from kernel_scientist.gpu.machine.places import Places
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.gpu.toolchains.sources import joined
@@ -49,7 +49,7 @@ def listed(text: str) -> Listing:
 
 def lines(text: str, listed: Listing, beginning: str, whole: bool) -> set[tuple[int, ...]]:
     """Return the chains of lines of the instructions whose names begin so. `whole`: those of small functions too."""
-    places = Places(text, listed)
+    places = LineTable(text, listed)
     of = places.chain if whole else places.condensed
     numbers = [n for n, one in enumerate(listed.statements) if one.mnemonic.startswith(beginning)]
     return {tuple(line for _, line in of(number)) for number in numbers}
@@ -73,7 +73,7 @@ def test_a_small_function_is_a_part_of_the_line_that_calls_it(text: str, listed:
 
 
 def test_lines_of_an_extension_are_those_of_the_submission_s_file(text: str, listed: Listing) -> None:
-    sources, places = Sources(), Places(text, listed)
+    sources, places = Sources(), LineTable(text, listed)
     sources.add("ext[0]", TEXT, FILE)
     (number,) = (n for n, one in enumerate(listed.statements) if one.mnemonic == "ds_bpermute_b32")
     line, quoted, called = sources.told(places.chain(number))
