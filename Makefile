@@ -68,7 +68,7 @@ lint: install
 bench: install
 	@python -m benchmarks.overhead
 	@python -m benchmarks.engine
-	@python -m benchmarks.judge
+	@python -m benchmarks.evaluator
 	@python -m benchmarks.host_time
 
 bench-model: install

@@ -36,7 +36,7 @@ WARM_UP_S = 15.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Sample:
+class UsageSample:
     """State of a run at one moment. Times are in seconds, CPU times those of all its processes."""
 
     at_s: float
@@ -45,14 +45,14 @@ class Sample:
     device_s: float
 
 
-class Judge(Evaluator):
+class FixedTimeEvaluator(Evaluator):
     """An evaluator that keeps the device for a fixed time and finds every kernel a little faster than the last."""
 
     def __init__(self, real: Evaluator, device_s: float) -> None:
         super().__init__(real.problem, real.profile_name, real.harness, real.pool)
         self.device_s, self.count = device_s, 0
 
-    def with_harness(self, harness: Harness) -> "Judge":
+    def with_harness(self, harness: Harness) -> "FixedTimeEvaluator":
         """Return this evaluator: no setting changes it."""
         return self
 
@@ -175,7 +175,7 @@ def run(
         values = {**values, "tracking": {"uri": f"sqlite:///{folder}/mlruns/mlflow.db"}}
         values["llm"] |= {"replies": f"{folder}/replies"}
         values["budget"] |= {"minutes": seconds / 60}
-        samples: list[Sample] = []
+        samples: list[UsageSample] = []
         _campaign(Params.model_validate(values), device_s, services, samples)
     steady = [s for s in samples if s.at_s >= samples[0].at_s + warm_up_s and s.at_s <= samples[0].at_s + seconds]
     first, last = steady[0], steady[-1]
@@ -191,7 +191,7 @@ def run(
     }
 
 
-def _campaign(params: Params, device_s: float, services: bool, samples: list[Sample]) -> None:
+def _campaign(params: Params, device_s: float, services: bool, samples: list[UsageSample]) -> None:
     from prefect import flow
 
     from flows.progress import Progress
@@ -203,10 +203,10 @@ def _campaign(params: Params, device_s: float, services: bool, samples: list[Sam
 
     def work() -> None:
         with evaluation_context(params) as context:
-            judge = Judge(context.evaluator, device_s)
+            evaluator = FixedTimeEvaluator(context.evaluator, device_s)
             steps = Chain() if services else FUNCTIONS
-            campaign = Campaign(dataclasses.replace(context, evaluator=judge, steps=steps))
-            with _sampled(lambda: len(campaign.population), lambda: judge.count * device_s, samples):
+            campaign = Campaign(dataclasses.replace(context, evaluator=evaluator, steps=steps))
+            with _sampled(lambda: len(campaign.population), lambda: evaluator.count * device_s, samples):
                 if services:
                     progress = Progress(campaign)
                     Engine(campaign, progress.step, progress.done, lambda: None).run()
@@ -227,7 +227,7 @@ def _campaign(params: Params, device_s: float, services: bool, samples: list[Sam
 
 
 @contextmanager
-def _sampled(kernels: Callable[[], int], device_s: Callable[[], float], samples: list[Sample]) -> Generator[None]:
+def _sampled(kernels: Callable[[], int], device_s: Callable[[], float], samples: list[UsageSample]) -> Generator[None]:
     """Take a sample every second in a thread; the endpoint's CPU time is left out."""
     me, ended = psutil.Process(), threading.Event()
 
@@ -240,7 +240,7 @@ def _sampled(kernels: Callable[[], int], device_s: Callable[[], float], samples:
                         cpu_s += sum(child.cpu_times()[:2])
                 except psutil.Error:
                     pass
-            samples.append(Sample(time.monotonic(), kernels(), cpu_s, device_s()))
+            samples.append(UsageSample(time.monotonic(), kernels(), cpu_s, device_s()))
 
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()

@@ -2,7 +2,7 @@
 
 The GPU's tests, its cheats and honest kernels as far as the time reaches (all of them, in some ten minutes:
 `pytest -m gpu tests/cheats`), the calibration of the performance model, and every problem's Triton seeds through the
-whole judge; each part has a bound and runs in processes of its own. What was not reached is counted.
+whole evaluator; each part has a bound and runs in processes of its own. What was not reached is counted.
 Leaves one folder, by default `benchmarks/results/gpu-<device>-<date>/`: a summary, which is written after each part,
 what each part said, and the times of the calibration, each as soon as it is measured. Exit code: 0 all is well, 1 a
 part failed, 2 there is no GPU.

@@ -21,7 +21,7 @@ from benchmarks import contest  # noqa: E402
 from kernel_scientist.calibrate import published, tables  # noqa: E402
 from kernel_scientist.calibrate.features import features  # noqa: E402
 from kernel_scientist.calibrate.published import Half  # noqa: E402
-from kernel_scientist.calibrate.suite import Entry  # noqa: E402
+from kernel_scientist.calibrate.suite import CalibrationKernel  # noqa: E402
 from kernel_scientist.calibrate.tables import DEEPEST, Shape, Time, entry, setting_of  # noqa: E402
 from kernel_scientist.gpu.model import constants, predict  # noqa: E402
 from kernel_scientist.gpu.model.constants import Constants  # noqa: E402
@@ -41,7 +41,7 @@ class Best:
 
     shape: Shape
     us: float
-    entries: tuple[Entry, ...]
+    entries: tuple[CalibrationKernel, ...]
 
 
 def main() -> int:

@@ -31,8 +31,9 @@ from kernel_scientist.records.evaluation import CompileReport, Evaluation, Paire
 from kernel_scientist.records.kernel import REFERENCE, Author, Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.records.params import Budget
 from kernel_scientist.scientist.llm.costs import LlmBudget
-from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
+from kernel_scientist.scientist.llm.response_cache import LlmRequest, Reply, ResponseCache
 from kernel_scientist.scientist.playbook.agent import RuleBasedAgent
+from kernel_scientist.scientist.prompts import Message
 from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from kernel_scientist.search import strategies

@@ -17,8 +17,8 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.actions import ArtifactCreate, ArtifactUpdate
 from prefect.runtime import flow_run
 
-from kernel_scientist.campaign.pool import host
-from kernel_scientist.campaign.pool.evaluator import Reply, Request
+from kernel_scientist.campaign import pool_host
+from kernel_scientist.campaign.pool_evaluator import PoolReply, PoolRequest
 from kernel_scientist.campaign.steps import progress
 from tasks import AWAY
 from tasks.chain import Chain
@@ -32,14 +32,14 @@ POST_S = 900.0
 
 
 @flow(name="pool")
-def evaluate(request: Request) -> None:
+def evaluate(request: PoolRequest) -> None:
     """Carry out one request of a campaign on a device of this host."""
-    with _Report(UUID(str(flow_run.get_id()))) as report:
-        reply = host.answer(request, Chain())
+    with _ReportHandler(UUID(str(flow_run.get_id()))) as report:
+        reply = pool_host.answer(request, Chain())
     report.post(reply)
 
 
-class _Report(logging.Handler):
+class _ReportHandler(logging.Handler):
     """The flow run's artifact: `{"host", "doing", "beat", "reply"}`. The beat rises every HEARTBEAT_S seconds."""
 
     def __init__(self, run: UUID) -> None:
@@ -49,7 +49,7 @@ class _Report(logging.Handler):
         self._artifact = _insist(lambda: self._create(run))
         self._heart = threading.Thread(target=self._beats, daemon=True)
 
-    def __enter__(self) -> "_Report":
+    def __enter__(self) -> "_ReportHandler":
         progress.addHandler(self)
         progress.setLevel(logging.INFO)
         self._heart.start()
@@ -64,7 +64,7 @@ class _Report(logging.Handler):
         """Take note of what is being done."""
         self._doing = record.getMessage()
 
-    def post(self, reply: Reply) -> None:
+    def post(self, reply: PoolReply) -> None:
         """Publish the reply, however often the server has to be asked."""
         _insist(lambda: self._update(reply.model_dump(mode="json")))
 

@@ -20,7 +20,7 @@ from prefect.states import Cancelled, Cancelling, Crashed
 from prefect.utilities.callables import parameter_schema
 
 from flows import host
-from kernel_scientist.campaign.pool.evaluator import Reply, Request
+from kernel_scientist.campaign.pool_evaluator import PoolReply, PoolRequest
 from kernel_scientist.campaign.steps import progress
 from kernel_scientist.records.errors import DeviceBusyError, InfrastructureError, SetupError, StoppedError
 from tasks import AWAY, is_lasting
@@ -85,7 +85,7 @@ class WorkPool:
         self._room, self._in_flight, self._counted = threading.Condition(), 0, float("-inf")
         self._workers, self._devices = 1, 1
 
-    def send(self, request: Request, title: str) -> Reply:
+    def send(self, request: PoolRequest, title: str) -> PoolReply:
         """Return a host's reply (see `Transport.send`)."""
         died, refused, reason = 0, 0, ""
         while died < DEATHS and refused < REFUSALS * self._workers:
@@ -104,7 +104,7 @@ class WorkPool:
             raise SetupError(reason)
         raise InfrastructureError(f"{title}: {DEATHS} flow runs of pool {self.name} died: {reason}")
 
-    def _asked(self, request: Request, title: str) -> tuple[Reply | None, str]:
+    def _asked(self, request: PoolRequest, title: str) -> tuple[PoolReply | None, str]:
         """Return the reply of one flow run, or None and how it died."""
         run, key = None, str(uuid4())  # the key: a submission that is repeated makes no second run
         watch = _Watch(self.name, self._start_s)
@@ -115,7 +115,7 @@ class WorkPool:
                         run = run or self._submitted(client, request, title, key)
                         state, report = _read(client, run)
                         if report.reply is not None:
-                            return Reply.model_validate(report.reply), ""
+                            return PoolReply.model_validate(report.reply), ""
                         if death := watch.death(state, report):
                             if not state.is_final():
                                 client.set_flow_run_state(run, Crashed(message=death), force=True)
@@ -130,7 +130,7 @@ class WorkPool:
                 _cancel(run)
             raise
 
-    def _submitted(self, client: SyncPrefectClient, request: Request, title: str, key: str) -> UUID:
+    def _submitted(self, client: SyncPrefectClient, request: PoolRequest, title: str, key: str) -> UUID:
         return client.create_flow_run_from_deployment(
             self.deployment,
             parameters={"request": request.model_dump(mode="json")},

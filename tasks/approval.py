@@ -18,7 +18,7 @@ from prefect.runtime import flow_run
 from prefect.states import Paused, Running
 from pydantic import Field
 
-from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.bench import Bench
 from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.kernel import digest
@@ -38,15 +38,15 @@ class Decision(RunInput):
     comment: str = Field(default="", description="Recorded with the decision.")
 
 
-def ask(context: EvaluationContext, question: str) -> Approval:
+def ask(bench: Bench, question: str) -> Approval:
     """Return a person's decision; a refusal if nobody answers in time, an approval if no one is to be asked.
 
     No device is locked meanwhile: only timings hold the lock.
     """
-    settings = context.params.validate_
+    settings = bench.params.validate_
     if not settings.approval:
         return Approval()
-    answer = _answer(question, settings.approval_wait_s, context.evaluator.stopped)
+    answer = _answer(question, settings.approval_wait_s, bench.evaluator.stopped)
     if answer is None:
         return Approval(refusal=f"nobody answered in {settings.approval_wait_s:g} s")
     by, comment = (" ".join(text.split())[:500] for text in (answer.name, answer.comment))

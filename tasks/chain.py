@@ -16,11 +16,10 @@ from prefect.task_engine import run_task_sync
 from prefect.utilities.annotations import quote
 from typing_extensions import override
 
-from kernel_scientist.campaign.campaign import Campaign
-from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.bench import Bench
 from kernel_scientist.campaign.ledger import Job
-from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
-from kernel_scientist.campaign.steps import Skip, Steps, machine_is_due
+from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
+from kernel_scientist.campaign.steps import Experimenter, Skip, Steps, machine_is_due
 from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation, Trial
@@ -59,59 +58,59 @@ class Chain(Steps):
         return result  # type: ignore[return-value]
 
     @override
-    def select(self, campaign: Campaign, generation: int) -> Selection:
+    def select(self, campaign: Experimenter, generation: int) -> Selection:
         return self.run(selection.select, _name(generation), campaign=campaign, generation=generation)
 
     @override
-    def design(self, campaign: Campaign, generation: int, selection: Selection) -> Design:
+    def design(self, campaign: Experimenter, generation: int, selection: Selection) -> Design:
         inputs: dict[str, Any] = {"campaign": campaign, "generation": generation, "selection": selection}
         return self.run(hypothesis.design, _name(generation), **inputs)
 
     @override
-    def summarise(self, campaign: Campaign, generation: int) -> Lessons:
+    def summarise(self, campaign: Experimenter, generation: int) -> Lessons:
         return self.run(hypothesis.summarise, "findings", campaign=campaign, generation=generation)
 
     @override
-    def write(self, campaign: Campaign, job: Job) -> Draft:
+    def write(self, campaign: Experimenter, job: Job) -> Draft:
         self._last.pop(job.name, None)  # of a job that was dropped, whose name is used again
         return self.run(implementation.write, job.name, [_name(job.generation)], campaign=campaign, job=job)
 
     @override
-    def repair(self, campaign: Campaign, job: Job, failed: Trial) -> Draft | None:
+    def repair(self, campaign: Experimenter, job: Job, failed: Trial) -> Draft | None:
         return self.run(implementation.repair, job.name, campaign=campaign, job=job, failed=failed)
 
     @override
     def compile(
         self,
-        context: EvaluationContext,
+        bench: Bench,
         kernel: Kernel,
         cases: tuple[Case, ...] | None = None,
         skip: Skip | None = None,
         base: Evaluation | None = None,
     ) -> Evaluation:
-        if isinstance(context.evaluator, PoolEvaluator):  # a host compiles it, in the flow run that times it
-            return super().compile(context, kernel, cases, skip, base)
-        inputs: dict[str, Any] = {"context": context, "kernel": kernel, "cases": cases, "skip": skip, "base": base}
+        if isinstance(bench.evaluator, PoolEvaluator):  # a host compiles it, in the flow run that times it
+            return super().compile(bench, kernel, cases, skip, base)
+        inputs: dict[str, Any] = {"bench": bench, "kernel": kernel, "cases": cases, "skip": skip, "base": base}
         return self.run(compilation.compile_kernel, kernel.name, **inputs)
 
     @override
     def time(
         self,
-        context: EvaluationContext,
+        bench: Bench,
         kernel: Kernel,
         measure: Callable[[], Result],
         title: str = "",
         noise: bool = True,
     ) -> Result:
-        if noise and machine_is_due(context):
-            self.run(timing.measure_machine, kernel.name, context=context)
-        pool = context.target.pool
+        if noise and machine_is_due(bench):
+            self.run(timing.measure_machine, kernel.name, bench=bench)
+        pool = bench.target.pool
         title = title or (f"compile and time {kernel.name} on pool {pool}" if pool else f"time {kernel.name}")
-        turn = context.turn(title)
+        turn = bench.turn(title)
         step = timing.time_on_pool if pool else timing.time_kernel
-        timed: dict[str, Any] = {"context": context, "kernel": kernel, "measure": measure}
+        timed: dict[str, Any] = {"bench": bench, "kernel": kernel, "measure": measure}
         with turn:
-            self.take(turn, context.params.harness.device_wait_s, f"wait for the device, {kernel.name}", kernel.name)
+            self.take(turn, bench.params.harness.device_wait_s, f"wait for the device, {kernel.name}", kernel.name)
             return self.run(step, kernel.name, **timed, title=title, turn=turn)
 
     @override
@@ -120,17 +119,15 @@ class Chain(Steps):
             self.run(timing.wait, subject, turn=turn, still_s=still_s, title=title)
 
     @override
-    def count(self, context: EvaluationContext, kernel: Kernel, timed: Evaluation) -> Evaluation:
-        return self.run(timing.count_kernel, kernel.name, context=context, kernel=kernel, timed=timed)
+    def count(self, bench: Bench, kernel: Kernel, timed: Evaluation) -> Evaluation:
+        return self.run(timing.count_kernel, kernel.name, bench=bench, kernel=kernel, timed=timed)
 
     @override
-    def tune(
-        self, context: EvaluationContext, kernel: Kernel, search: Callable[[], Kernel | None], name: str
-    ) -> Kernel | None:
-        return self.run(tuning.tune_kernel, name, context=context, kernel=kernel, search=search)
+    def tune(self, bench: Bench, kernel: Kernel, search: Callable[[], Kernel | None], name: str) -> Kernel | None:
+        return self.run(tuning.tune_kernel, name, bench=bench, kernel=kernel, search=search)
 
     @override
-    def record(self, campaign: Campaign, trials: Sequence[Trial]) -> None:
+    def record(self, campaign: Experimenter, trials: Sequence[Trial]) -> None:
         names = [trial.kernel.name for trial in trials]
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         shown = ", ".join(names[:NAMED]) + more
@@ -141,8 +138,8 @@ class Chain(Steps):
             flow.run_results.clear()  # what Prefect keeps of results to find them among inputs
 
     @override
-    def approve(self, context: EvaluationContext, question: str) -> Approval:
-        return approval.ask(context, question)
+    def approve(self, bench: Bench, question: str) -> Approval:
+        return approval.ask(bench, question)
 
 
 def _name(generation: int) -> str:

@@ -7,7 +7,8 @@ from prefect.cache_policies import CacheKeyFnPolicy
 from prefect.transactions import get_transaction
 
 from kernel_scientist.campaign import steps
-from kernel_scientist.campaign.evaluation_context import EvaluationContext, cache_key
+from kernel_scientist.campaign.bench import Bench
+from kernel_scientist.campaign.evaluation_context import cache_key
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict, digest
 from tasks import retries
@@ -25,7 +26,7 @@ def _key(_run: Any, arguments: dict[str, Any]) -> str | None:
         return None
     base: Evaluation | None = arguments.get("base")
     codes = [code.digest for code in base.compile.objects] if base is not None and base.compile is not None else []
-    return cache_key(arguments["context"], arguments["kernel"], "build") + (digest(repr(codes)) if codes else "")
+    return cache_key(arguments["bench"], arguments["kernel"], "build") + (digest(repr(codes)) if codes else "")
 
 
 OPTIONS: dict[str, Any] = {**retries.COMPILER, "cache_policy": CacheKeyFnPolicy(cache_key_fn=_key)}
@@ -38,15 +39,15 @@ OPTIONS: dict[str, Any] = {**retries.COMPILER, "cache_policy": CacheKeyFnPolicy(
     **OPTIONS,
 )
 def compile_kernel(
-    context: EvaluationContext,
+    bench: Bench,
     kernel: Kernel,
     cases: tuple[Case, ...] | None = None,
     skip: steps.Skip | None = None,
     base: Evaluation | None = None,
 ) -> Evaluation:
     """Compile and check (see `steps.compile_kernel`); do not cache what may come from the state of the machine."""
-    retries.pause(retries.COMPILER_S, context.stopped)
-    evaluation = steps.compile_kernel(context, kernel, cases, skip, base)
+    retries.pause(retries.COMPILER_S, bench.stopped)
+    evaluation = steps.compile_kernel(bench, kernel, cases, skip, base)
     if evaluation.verdict in PASSING and (transaction := get_transaction()) is not None:
         transaction.write_on_commit = False
     return evaluation

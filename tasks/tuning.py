@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from prefect import task
 
-from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.bench import Bench
 from kernel_scientist.records.kernel import Kernel
 from tasks import retries
 
@@ -14,7 +14,7 @@ from tasks import retries
     timeout_seconds=4 * 3600,  # includes waiting for the device
     **retries.DEVICE_ONCE,
 )
-def tune_kernel(context: EvaluationContext, kernel: Kernel, search: Callable[[], Kernel | None]) -> Kernel | None:
+def tune_kernel(bench: Bench, kernel: Kernel, search: Callable[[], Kernel | None]) -> Kernel | None:
     """Return what `search` finds: the best other configuration of `kernel`, or None when there was none to try."""
-    retries.pause(retries.DEVICE_S, context.stopped)
+    retries.pause(retries.DEVICE_S, bench.stopped)
     return search()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.first_light import driver, driver_try
-from benchmarks.first_light.driver_try import Try
+from benchmarks.first_light.driver_try import SandboxTry
 from benchmarks.first_light.outcome import Asked, NotHereError, StepError
 from benchmarks.parts import Done
 from kernel_scientist.sandbox import landlock
@@ -48,16 +48,21 @@ def test_each_call_is_made_in_the_sandbox(tmp_path: Path, monkeypatch: pytest.Mo
     library(tmp_path, "0", monkeypatch)
     monkeypatch.setattr(driver, "TRY_S", 60.0)
     tried = driver._tried
-    assert tried(driver.NOTHING) == tried(Try(readable=(str(tmp_path),))) == tried(Try(without=("landlock",))) == ""
+    assert (
+        tried(driver.NOTHING)
+        == tried(SandboxTry(readable=(str(tmp_path),)))
+        == tried(SandboxTry(without=("landlock",)))
+        == ""
+    )
     assert "libcuda" in tried(driver.ALL)
     library(tmp_path, NEEDS, monkeypatch)
     assert tried(driver.NOTHING) == ""
-    shown = Try(readable=(str(tmp_path), "/etc"))
-    assert tried(shown) == "cuInit reports error 304" and tried(shown.joined(Try(calls=("socket",)))) == ""
+    shown = SandboxTry(readable=(str(tmp_path), "/etc"))
+    assert tried(shown) == "cuInit reports error 304" and tried(shown.joined(SandboxTry(calls=("socket",)))) == ""
 
 
 def test_the_smallest_set_of_what_is_lacking_is_named(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def tried(attempt: Try) -> str:
+    def tried(attempt: SandboxTry) -> str:
         file = "landlock" in attempt.without or "/run" in attempt.readable or "/" in attempt.readable
         call = "system calls" in attempt.without or "kill" in attempt.calls
         return "" if file and call else "cuInit reports error 304"

@@ -13,7 +13,7 @@ from pathlib import Path
 from kernel_scientist import problems
 from kernel_scientist.calibrate import published
 from kernel_scientist.calibrate.features import features
-from kernel_scientist.calibrate.suite import Entry, Setting
+from kernel_scientist.calibrate.suite import CalibrationKernel, Setting
 from kernel_scientist.calibrate.tables import Shape, rows_of, shape_of
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.gpu.capture import case_shapes
@@ -52,7 +52,7 @@ MOST_FACTOR = 1.3
 
 
 @dataclass(frozen=True)
-class Row:
+class ShapeRow:
     """One shape of an entry. Times are in us."""
 
     shape: Shape
@@ -65,13 +65,15 @@ class Row:
         return self.predicted_us / self.published_us if self.published_us else None
 
 
-def rows(known: Constants) -> dict[str, list[Row]]:
+def rows(known: Constants) -> dict[str, list[ShapeRow]]:
     """Return both entries on all shapes of the competition, each with what its clock contains."""
     times = {(row["entry"], shape_of(row)): float(row["us"]) for row in rows_of(TIMES)}
     shapes = [shape for entry, shape in times if entry == FIFTH]
     winner: dict[Shape, Sequence[Setting]] = {s: [{"SPLIT_K": SPLITS.get(s, 1)}] for s in shapes}
     return {
-        name: [Row(shape, us, times.get((name, shape))) for shape, us in predicted(name, settings, constants).items()]
+        name: [
+            ShapeRow(shape, us, times.get((name, shape))) for shape, us in predicted(name, settings, constants).items()
+        ]
         for name, settings, constants in (
             (WINNER, winner, known),
             (FIFTH, dict.fromkeys(shapes, TILES), replace(known, launch_us=HOST_US)),
@@ -85,7 +87,7 @@ def predicted(entry: str, settings: Mapping[Shape, Sequence[Setting]], known: Co
     kernel = KernelSource(Path(__file__).with_name(KERNELS[entry]).read_text())
     entries = {
         shape: [
-            Entry(
+            CalibrationKernel(
                 PROBLEM,
                 shape.case.name,
                 f"{entry} {shape.case.name} {number}",

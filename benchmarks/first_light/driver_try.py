@@ -1,7 +1,7 @@
 """One try to start CUDA's driver behind some of the sandbox's layers, in this process, without torch.
 
-`python -m benchmarks.first_light.driver_try TRY`: a `Try` as JSON. Prints a line of JSON before and after each call, so
-that one which ends the process is known. Imports only the standard library and the sandbox.
+`python -m benchmarks.first_light.driver_try TRY`: a `SandboxTry` as JSON. Prints a line of JSON before and after each
+call, so that one which ends the process is known. Imports only the standard library and the sandbox.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ MEMORY, OUTPUT = 4 << 30, 64 << 20
 
 
 @dataclass(frozen=True)
-class Try:
+class SandboxTry:
     """What a try leaves out of a worker's sandbox, or adds to what it allows."""
 
     without: tuple[str, ...] = ()
@@ -37,10 +37,10 @@ class Try:
     calls: tuple[str, ...] = ()
     """System calls that the filter lets through."""
 
-    def joined(self, other: "Try") -> "Try":
+    def joined(self, other: "SandboxTry") -> "SandboxTry":
         """Return the try with what either leaves out and adds."""
         mine, theirs = asdict(self), asdict(other)
-        return Try(**{name: tuple(dict.fromkeys((*mine[name], *theirs[name]))) for name in mine})
+        return SandboxTry(**{name: tuple(dict.fromkeys((*mine[name], *theirs[name]))) for name in mine})
 
     def words(self) -> str:
         """Return it as words: empty for a worker's whole sandbox."""
@@ -48,7 +48,7 @@ class Try:
         return "; ".join(f"{name} {', '.join(values)}" for name, values in parts.items() if values)
 
 
-def confine(attempt: Try, scratch: str) -> tuple[str, ...]:
+def confine(attempt: SandboxTry, scratch: str) -> tuple[str, ...]:
     """Confine this process as a worker, but for what the try says; return the layers in force."""
     for layer in attempt.without:
         layers.leave_out(layer)
@@ -113,7 +113,7 @@ def _say(**facts: Any) -> None:
 
 def main() -> None:
     """Make the try."""
-    attempt = Try(**{name: tuple(values) for name, values in json.loads(sys.argv[1]).items()})
+    attempt = SandboxTry(**{name: tuple(values) for name, values in json.loads(sys.argv[1]).items()})
     with tempfile.TemporaryDirectory() as scratch:
         os.chdir(scratch)
         os.environ["TMPDIR"] = scratch

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from kernel_scientist.calibrate import suite
-from kernel_scientist.calibrate.suite import Entry
+from kernel_scientist.calibrate.suite import CalibrationKernel
 from kernel_scientist.records import environment
 
 MOST_PROCESSES = 16
@@ -31,7 +31,7 @@ DEVICE = "cuda"
 """torch's name of the GPU, on ROCm as well."""
 
 
-def ahead(entries: Sequence[Entry], folder: Path, seconds: float) -> None:
+def ahead(entries: Sequence[CalibrationKernel], folder: Path, seconds: float) -> None:
     """Compile entries for at most so long; `folder` is for the kernels' files."""
     sources = list(dict.fromkeys(entry.source for entry in entries))
     processes = min(MOST_PROCESSES, len(os.sched_getaffinity(0)), len(sources))

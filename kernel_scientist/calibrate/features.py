@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from kernel_scientist.calibrate.suite import Entry
+from kernel_scientist.calibrate.suite import CalibrationKernel
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.model.issue import Issue
 from kernel_scientist.gpu.model.launch import Traffic
-from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.gpu.model.predict import KernelLoad
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import CodeObject
@@ -31,11 +31,11 @@ MADE_BY = ("gpu/capture", "gpu/isa", "gpu/machine", "gpu/model/executed.py", "gp
 class Features:
     """Launches by entry, and the reasons why other entries have none."""
 
-    loads: dict[str, list[Load]]
+    loads: dict[str, list[KernelLoad]]
     missed: dict[str, str]
 
 
-def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
+def features(entries: Sequence[CalibrationKernel], gpu: Gpu) -> Features:
     """Compile and count every entry that is not on the disk; sources are processed in parallel."""
     with ThreadPoolExecutor(min(MOST_PROCESSES, len(os.sched_getaffinity(0)))) as pool:
         found = Features({}, {})
@@ -45,19 +45,19 @@ def features(entries: Sequence[Entry], gpu: Gpu) -> Features:
     return found
 
 
-def missing(entries: Sequence[Entry], gpu: Gpu) -> int:
+def missing(entries: Sequence[CalibrationKernel], gpu: Gpu) -> int:
     """Return how many sources `features` would have to compile and count, because they are not on the disk."""
     return sum(not _file(source, gpu).exists() for source in _by_source(entries))
 
 
-def _by_source(entries: Sequence[Entry]) -> list[list[Entry]]:
-    found: dict[tuple[str, str], list[Entry]] = {}
+def _by_source(entries: Sequence[CalibrationKernel]) -> list[list[CalibrationKernel]]:
+    found: dict[tuple[str, str], list[CalibrationKernel]] = {}
     for entry in entries:
         found.setdefault((entry.family, entry.source), []).append(entry)
     return list(found.values())
 
 
-def _file(entries: Sequence[Entry], gpu: Gpu) -> Path:
+def _file(entries: Sequence[CalibrationKernel], gpu: Gpu) -> Path:
     """Return the file for entries of one family and source; its name changes with whatever they depend on."""
     key = json.dumps(
         [
@@ -71,7 +71,7 @@ def _file(entries: Sequence[Entry], gpu: Gpu) -> Path:
     return environment.cache_folder() / "features" / f"{digest(key + environment.sources_digest(*MADE_BY))}.json"
 
 
-def _kept(entries: Sequence[Entry], gpu: Gpu) -> Features:
+def _kept(entries: Sequence[CalibrationKernel], gpu: Gpu) -> Features:
     """Return the features of entries of one family and source, from the disk if nothing they depend on has changed."""
     file = _file(entries, gpu)
     if file.exists():
@@ -97,12 +97,13 @@ def read(text: str) -> Features:
     content = json.loads(text)
     codes = {name: CodeObject.model_validate(code) for name, code in content["codes"].items()}
     loads = {
-        n: [Load(codes[c], Traffic(**t), Issue(**i)) for c, t, i in loads] for n, loads in content["loads"].items()
+        n: [KernelLoad(codes[c], Traffic(**t), Issue(**i)) for c, t, i in loads]
+        for n, loads in content["loads"].items()
     }
     return Features(loads, content["missed"])
 
 
-def _inspected(entries: Sequence[Entry], gpu: Gpu) -> Features:
+def _inspected(entries: Sequence[CalibrationKernel], gpu: Gpu) -> Features:
     try:
         inputs = {entry.case: entry.inputs for entry in entries}
         found = inspect.seen(entries[0].source, inputs, gpu, TIMEOUT_S, counts=True)

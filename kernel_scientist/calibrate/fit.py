@@ -19,7 +19,7 @@ from scipy.stats import spearmanr
 
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
-from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.gpu.model.predict import KernelLoad
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.base import Record
 
@@ -49,13 +49,13 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
-class Point:
+class FitPoint:
     """One measured entry and its features."""
 
     name: str
     family: str
     case: str
-    loads: tuple[Load, ...]
+    loads: tuple[KernelLoad, ...]
     time_us: float
 
 
@@ -107,7 +107,7 @@ class Fit(Record):
         return rho is not None and regret is not None and rho >= RHO and regret <= REGRET
 
 
-def fit(gpu: Gpu, points: Sequence[Point], seed: int = 0) -> Fit:
+def fit(gpu: Gpu, points: Sequence[FitPoint], seed: int = 0) -> Fit:
     """Fit a GPU's constants on half of the points and report on the other half."""
     fitted, held_out = halves(points, seed)
     constants, kept = solve(gpu, fitted)
@@ -126,7 +126,7 @@ def fit(gpu: Gpu, points: Sequence[Point], seed: int = 0) -> Fit:
     )
 
 
-def of_family(family: str, points: Sequence[Point], predicted: Mapping[str, float]) -> FamilyFit:
+def of_family(family: str, points: Sequence[FitPoint], predicted: Mapping[str, float]) -> FamilyFit:
     """Return the accuracy of predicted times, by name, on a family's held-out points."""
     cases = [[p for p in points if p.case == case] for case in sorted({p.case for p in points})]
     regrets = [regret(of_case, predicted) for of_case in cases if len(of_case) > 1]
@@ -141,20 +141,20 @@ def of_family(family: str, points: Sequence[Point], predicted: Mapping[str, floa
     )
 
 
-def regret(case: Sequence[Point], predicted: Mapping[str, float]) -> float:
+def regret(case: Sequence[FitPoint], predicted: Mapping[str, float]) -> float:
     """Return how much slower the point predicted fastest is than the best; of equal predictions the slowest counts."""
     least = min(predicted[point.name] for point in case)
     chosen = max(point.time_us for point in case if predicted[point.name] <= least * (1 + 1e-9))
     return chosen / min(point.time_us for point in case) - 1
 
 
-def error(points: Sequence[Point], predicted: Mapping[str, float]) -> float | None:
+def error(points: Sequence[FitPoint], predicted: Mapping[str, float]) -> float | None:
     """Return the median relative error; None without points."""
     errors = [abs(predicted[point.name] / point.time_us - 1) for point in points]
     return round(statistics.median(errors), DIGITS) if errors else None
 
 
-def rho(points: Sequence[Point], predicted: Mapping[str, float]) -> float | None:
+def rho(points: Sequence[FitPoint], predicted: Mapping[str, float]) -> float | None:
     """Return Spearman's rho; None for fewer than three points, or if all times or all predictions are equal."""
     measured, expected = [point.time_us for point in points], [predicted[point.name] for point in points]
     if len(points) < 3 or len(set(measured)) == 1 or len(set(expected)) == 1:
@@ -163,10 +163,10 @@ def rho(points: Sequence[Point], predicted: Mapping[str, float]) -> float | None
     return round(float(correlation.statistic), DIGITS)
 
 
-def halves(points: Sequence[Point], seed: int) -> tuple[list[Point], list[Point]]:
+def halves(points: Sequence[FitPoint], seed: int) -> tuple[list[FitPoint], list[FitPoint]]:
     """Split the points of every family's case at random, so that each half contains all families and cases."""
-    rng, first, second = random.Random(seed), list[Point](), list[Point]()
-    groups: dict[tuple[str, str], list[Point]] = {}
+    rng, first, second = random.Random(seed), list[FitPoint](), list[FitPoint]()
+    groups: dict[tuple[str, str], list[FitPoint]] = {}
     for point in sorted(points, key=lambda p: p.name):
         groups.setdefault((point.family, point.case), []).append(point)
     for number, group in enumerate(groups.values()):
@@ -178,7 +178,7 @@ def halves(points: Sequence[Point], seed: int) -> tuple[list[Point], list[Point]
 
 
 def solve(
-    gpu: Gpu, points: Sequence[Point], names: Sequence[str] = MEASURED, start: Constants | None = None
+    gpu: Gpu, points: Sequence[FitPoint], names: Sequence[str] = MEASURED, start: Constants | None = None
 ) -> tuple[Constants, dict[str, str]]:
     """Return `start` with the named constants that fit best, and the reasons why some of them keep their value."""
     kept: dict[str, str] = {}
@@ -197,7 +197,7 @@ def solve(
 
 
 def _solved(
-    gpu: Gpu, points: Sequence[Point], free: Sequence[str], base: Constants
+    gpu: Gpu, points: Sequence[FitPoint], free: Sequence[str], base: Constants
 ) -> tuple[Constants, dict[str, float]]:
     """Return the best values of the free constants and the standard errors of their logarithms."""
     measured = np.log([point.time_us for point in points])

@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from kernel_scientist.calibrate import features, fit, measure, suite, times
-from kernel_scientist.calibrate.fit import Fit, Point
-from kernel_scientist.calibrate.times import Device, Measured, Times
+from kernel_scientist.calibrate.fit import Fit, FitPoint
+from kernel_scientist.calibrate.times import HostGpu, MeasuredTime, Times
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
@@ -28,17 +28,17 @@ class Calibration(Record):
 
     machine: str
     """Name in the table of GPUs."""
-    device: Device
+    device: HostGpu
     date: str
     seconds: float
     fit: Fit
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredTime, ...]
     dropped: dict[str, str]
     """Entries that were left out, with the reason."""
 
 
 def calibrate(
-    device: Device,
+    device: HostGpu,
     gpu: Gpu,
     report: Callable[[str], object],
     seconds: float = measure.SECONDS,
@@ -66,7 +66,7 @@ def fitted(found: Times, report: Callable[[str], object], start: float | None = 
     counted = features.features(entries, gpu)
     dropped = counted.missed | found.dropped
     points = [
-        Point(e.name, e.family, e.case, tuple(counted.loads[e.name]), found.measured[e.name].time_us)
+        FitPoint(e.name, e.family, e.case, tuple(counted.loads[e.name]), found.measured[e.name].time_us)
         for e in entries
         if e.name in counted.loads and e.name in found.measured
     ]

@@ -22,8 +22,8 @@ from scipy.stats import quantile_test
 
 from kernel_scientist.calibrate import builds, suite
 from kernel_scientist.calibrate.builds import DEVICE
-from kernel_scientist.calibrate.suite import Entry
-from kernel_scientist.calibrate.times import Device, Dropped, Measured
+from kernel_scientist.calibrate.suite import CalibrationKernel
+from kernel_scientist.calibrate.times import Dropped, HostGpu, MeasuredTime
 from kernel_scientist.hardware import gpu as host_gpu
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.gpus import Gpu
@@ -48,20 +48,20 @@ LOCK_S = 600.0
 class _Candidate:
     """An entry whose output is correct, with its inputs on the device."""
 
-    entry: Entry
+    entry: CalibrationKernel
     kernel: Callable[[Any], Any]
     data: tuple[Any, ...]
     calls_us: list[float | None] = field(default_factory=list[float | None])
     """None: the call's events are not usable."""
 
 
-def present() -> Device | None:
+def present() -> HostGpu | None:
     """Return the first GPU that torch can use, or None."""
     if not torch.cuda.is_available():
         return None
     import triton
 
-    return Device(
+    return HostGpu(
         name=gpus.name_of("cuda"),
         platform="rocm" if torch.version.hip else "cuda",
         platform_version=str(torch.version.hip or torch.version.cuda),
@@ -71,7 +71,7 @@ def present() -> Device | None:
     )
 
 
-def known(device: Device, machine: str = "") -> Gpu:
+def known(device: HostGpu, machine: str = "") -> Gpu:
     """Return a device's entry in the table of GPUs; `machine` names it if the driver's name does not identify it.
 
     Raises SetupError if the table has no such entry, or the driver's name identifies another one.
@@ -93,10 +93,10 @@ def known(device: Device, machine: str = "") -> Gpu:
 
 
 def measure(
-    device: Device,
-    entries: Sequence[Entry],
+    device: HostGpu,
+    entries: Sequence[CalibrationKernel],
     seconds: float = SECONDS,
-    report: Callable[[Measured | Dropped], object] = lambda line: None,
+    report: Callable[[MeasuredTime | Dropped], object] = lambda line: None,
 ) -> None:
     """Check every entry against torch, then time it, for at most so long; report each one as soon as it is known.
 
@@ -126,7 +126,7 @@ class _Bench:
     inputs: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict[tuple[str, str], tuple[Any, ...]])
     kernels: dict[str, Callable[[Any], Any]] = field(default_factory=dict[str, Callable[[Any], Any]])
 
-    def checked(self, entries: Sequence[Entry]) -> list[_Candidate]:
+    def checked(self, entries: Sequence[CalibrationKernel]) -> list[_Candidate]:
         """Build entries and compare their outputs with torch's; report those that cannot be timed."""
         found: list[_Candidate] = []
         for entry in entries:
@@ -136,7 +136,7 @@ class _Bench:
                 self.report(Dropped(name=entry.name, reason=str(error)))
         return found
 
-    def _checked(self, entry: Entry) -> _Candidate:
+    def _checked(self, entry: CalibrationKernel) -> _Candidate:
         if time.monotonic() > self.end:
             raise _UnusableError("not reached in the time that was given")
         try:
@@ -158,7 +158,7 @@ class _UnusableError(Exception):
     """An entry cannot be timed; the words say why."""
 
 
-def _result(candidate: _Candidate) -> Measured | Dropped:
+def _result(candidate: _Candidate) -> MeasuredTime | Dropped:
     times = [time_us for time_us in candidate.calls_us if time_us is not None]
     if len(times) < LEAST:
         return Dropped(name=candidate.entry.name, reason=f"only {len(times)} calls could be timed")
@@ -203,9 +203,9 @@ def _call_us(candidate: _Candidate, swept: torch.Tensor) -> float | None:
     return time_us if time_us > 0 and not waited else None
 
 
-def _summary(name: str, times: Sequence[float], calls: int) -> Measured:
+def _summary(name: str, times: Sequence[float], calls: int) -> MeasuredTime:
     low, high = quantile_test(times, p=0.5).confidence_interval(0.95)
-    return Measured(
+    return MeasuredTime(
         name=name,
         time_us=statistics.median(times),
         interval_us=(float(low), float(high)),

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 
 from kernel_scientist.calibrate import fit, tables
 from kernel_scientist.calibrate.features import Features, features
-from kernel_scientist.calibrate.fit import Point
+from kernel_scientist.calibrate.fit import FitPoint
 from kernel_scientist.calibrate.tables import Label, Time
 from kernel_scientist.gpu.model import constants, predict
 from kernel_scientist.gpu.model.constants import Constants
@@ -139,7 +139,7 @@ def half(rows: Sequence[Time], labels: Sequence[Label], found: Features, known: 
     )
 
 
-def _tiles(points: Sequence[Point], predicted: Mapping[str, float]) -> tuple[TileFit, ...]:
+def _tiles(points: Sequence[FitPoint], predicted: Mapping[str, float]) -> tuple[TileFit, ...]:
     """Return the figures of each tile, the one with most rows first."""
     found: list[TileFit] = []
     for tile, rows in Counter(point.family for point in points).most_common():
@@ -157,10 +157,10 @@ def rank(label: Label, found: Features, known: Constants) -> float:
     return statistics.mean([0.5 if abs(t / best - 1) < 1e-6 else float(t < best) for t in others])
 
 
-def _points(rows: Sequence[Time], found: Features) -> list[Point]:
+def _points(rows: Sequence[Time], found: Features) -> list[FitPoint]:
     """Return rows as points; their family is the tile."""
     return [
-        Point(f"{number} {row.entry.name}", row.tile, row.entry.case, tuple(found.loads[row.entry.name]), row.us)
+        FitPoint(f"{number} {row.entry.name}", row.tile, row.entry.case, tuple(found.loads[row.entry.name]), row.us)
         for number, row in enumerate(rows)
     ]
 

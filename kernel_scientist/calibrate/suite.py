@@ -64,7 +64,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CalibrationKernel:
     """One kernel with one setting on one size."""
 
     family: str
@@ -76,10 +76,10 @@ class Entry:
     inputs: protocol.Header
 
 
-def entries(gpu: Gpu) -> tuple[Entry, ...]:
+def entries(gpu: Gpu) -> tuple[CalibrationKernel, ...]:
     """Return the suite for a GPU, without the settings whose tiles do not fit into its local memory."""
     most = occupancy.limits(gpu.arch).lds_workgroup
-    found: list[Entry] = []
+    found: list[CalibrationKernel] = []
     for family in FAMILIES:
         for setting in (s for s in family.settings if family.lds_bytes(s, gpu) <= most):
             source, label = family.source(setting), "-".join(f"{name}{value}" for name, value in setting.items())
@@ -87,7 +87,7 @@ def entries(gpu: Gpu) -> tuple[Entry, ...]:
                 letters = ("n", "rc", "mnk")[len(sizes) - 1]
                 case = "-".join(f"{letter}{size}" for letter, size in zip(letters, sizes, strict=True))
                 name = f"{family.name} {case} {label}"
-                found.append(Entry(family.name, case, name, source, family.inputs(sizes, gpu)))
+                found.append(CalibrationKernel(family.name, case, name, source, family.inputs(sizes, gpu)))
     return tuple(found)
 
 

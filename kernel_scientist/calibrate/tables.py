@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_scientist import problems
-from kernel_scientist.calibrate.suite import Entry, Setting
+from kernel_scientist.calibrate.suite import CalibrationKernel, Setting
 from kernel_scientist.compile.source import KernelSource
 from kernel_scientist.gpu.capture import case_shapes
 from kernel_scientist.hardware import occupancy
@@ -64,7 +64,7 @@ class Time:
     tile: str
     """Its tile of C, such as `64x128`."""
     us: float
-    entry: Entry
+    entry: CalibrationKernel
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class Label:
     """The configuration that was found fastest for a shape, and those that it is compared with."""
 
     shape: Shape
-    best: Entry
-    others: tuple[Entry, ...]
+    best: CalibrationKernel
+    others: tuple[CalibrationKernel, ...]
 
 
 def times() -> list[Time]:
@@ -104,11 +104,13 @@ def setting_of(tile: str, k: int) -> Setting:
     return {**sizes, "num_warps": 4, "num_stages": 2, "GROUP_M": 8}
 
 
-def entry(shape: Shape, setting: Setting) -> Entry:
+def entry(shape: Shape, setting: Setting) -> CalibrationKernel:
     """Return our kernel with tunables set, on a shape. MFMA is 16 x 16, as in all of vLLM's files for MI300X."""
     problem, case, source = _problem(), shape.case, _source(tuple(sorted(setting.items())))
     label = "-".join(f"{name}{value}" for name, value in sorted(setting.items()))
-    return Entry(problem.name, case.name, f"{case.name} {label}", source, case_shapes.described(problem, case))
+    return CalibrationKernel(
+        problem.name, case.name, f"{case.name} {label}", source, case_shapes.described(problem, case)
+    )
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from kernel_scientist.records.base import Record, read_text
 from kernel_scientist.records.errors import SetupError
 
 
-class Device(Record):
+class HostGpu(Record):
     """One GPU of a host."""
 
     name: str
@@ -28,7 +28,7 @@ class Device(Record):
     """Driver, clocks, temperature, power at the beginning (`hardware.gpu.state`)."""
 
 
-class Measured(Record):
+class MeasuredTime(Record):
     """The time of one entry."""
 
     name: str
@@ -53,7 +53,7 @@ class Heading(Record):
 
     machine: str
     """Name in the table of GPUs."""
-    device: Device
+    device: HostGpu
     date: str
 
 
@@ -62,7 +62,7 @@ class Times:
     """The content of a file."""
 
     heading: Heading
-    measured: dict[str, Measured]
+    measured: dict[str, MeasuredTime]
     dropped: dict[str, str]
     """Reasons by entry."""
 
@@ -73,14 +73,14 @@ class TimesFile:
 
     file: IO[str]
 
-    def add(self, line: Measured | Dropped | Heading) -> None:
+    def add(self, line: MeasuredTime | Dropped | Heading) -> None:
         """Write a line; it is in the file when this returns."""
         self.file.write(line.model_dump_json() + "\n")
         self.file.flush()
 
 
 @contextmanager
-def writing(path: Path, machine: str, device: Device) -> Generator[TimesFile]:
+def writing(path: Path, machine: str, device: HostGpu) -> Generator[TimesFile]:
     """Begin a file; one of that name is replaced."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
@@ -100,7 +100,7 @@ def read(path: Path) -> Times:
                 dropped = Dropped.model_validate_json(line)
                 times.dropped[dropped.name] = dropped.reason
             else:
-                measured = Measured.model_validate_json(line)
+                measured = MeasuredTime.model_validate_json(line)
                 times.measured[measured.name] = measured
     except ValueError as error:
         words = f"{error.error_count()} invalid fields" if isinstance(error, ValidationError) else str(error)

@@ -29,7 +29,7 @@ from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
-from kernel_scientist.scientist.proposals import Design, Designing, Draft, InFlight, Lessons, Selection
+from kernel_scientist.scientist.proposals import Design, DesignInProgress, Draft, InFlight, Lessons, Selection
 from kernel_scientist.scientist.roles import FOCUSES, Agent, Step
 from kernel_scientist.search import strategies
 from kernel_scientist.search.prescreen import Prescreen
@@ -99,7 +99,7 @@ class Campaign:
         self.incumbent: Kernel | None = best.kernel if best else None
         """The fastest kernel so far by the test."""
         self._promoting = threading.Lock()
-        self._designing: dict[int, Designing] = {}
+        self._designing: dict[int, DesignInProgress] = {}
         """Generations that are being designed; the base is empty until it is chosen."""
 
     @property
@@ -120,11 +120,11 @@ class Campaign:
         """
         steps = self.context.steps
         focus = FOCUSES[generation % len(FOCUSES)] if self._designing else ""
-        self._designing[generation] = Designing(generation, "", focus)
+        self._designing[generation] = DesignInProgress(generation, "", focus)
         try:
             self.summarise(generation)
             selection = steps.select(self, generation)
-            self._designing[generation] = Designing(generation, selection.base, focus)
+            self._designing[generation] = DesignInProgress(generation, selection.base, focus)
             design = steps.design(self, generation, selection)
             self.plan.succeeded(DESIGN)
             return selection, design
@@ -251,7 +251,7 @@ class Campaign:
         assert job.tuned_from is not None
         base = self.population.get(job.tuned_from).kernel
         try:
-            search = partial(configurations.best, self, base, job.name)
+            search = partial(configurations.best, self.context, self.plan, base, job.name)
             return self.context.steps.tune(self.context, base, search, job.name)
         except InfrastructureError:
             return None  # tuning is optional: the campaign continues without it

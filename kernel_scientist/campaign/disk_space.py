@@ -19,7 +19,7 @@ MOST_KERNELS = 100
 """Kernels that are provided for: those after them may have to wait."""
 
 
-class Need(NamedTuple):
+class DiskNeed(NamedTuple):
     """What one folder takes up, in bytes: once, and for each kernel."""
 
     folder: Path
@@ -32,18 +32,18 @@ class Need(NamedTuple):
         return self.once + self.kernel * min(kernels, MOST_KERNELS)
 
 
-def needs(params: Params) -> list[Need]:
+def needs(params: Params) -> list[DiskNeed]:
     """Return what a campaign writes on this machine.
 
     Measured: a new store has 1.1 MB and a kernel of the playbook 20 kB in it; a kernel that a model wrote has prompts
     and replies too, ten times as much. Prefect's database and its log have 5.8 MB after ten kernels. A compiled kernel
     has 15 kB and more, one that uses torch's headers 200 kB; the machine that executes GPU code has 4 MB.
     """
-    found = [Need(environment.cache_folder(), "compiled kernels", 8 * MB, MB // 5)]
+    found = [DiskNeed(environment.cache_folder(), "compiled kernels", 8 * MB, MB // 5)]
     if file := local_store.database(environment.tracking_uri(params.tracking.uri)):
-        found.append(Need(file.parent, "the MLflow store", 8 * MB, MB // 5))
+        found.append(DiskNeed(file.parent, "the MLflow store", 8 * MB, MB // 5))
     if not os.environ.get("PREFECT_API_URL"):
-        found.append(Need(environment.prefect_folder(), "Prefect's database", 12 * MB, MB // 10))
+        found.append(DiskNeed(environment.prefect_folder(), "Prefect's database", 12 * MB, MB // 10))
     return found
 
 
@@ -51,7 +51,7 @@ def require(params: Params) -> None:
     """Raise SetupError, which names folders, free space and what is needed, unless a campaign's disks have room."""
     search = params.search
     kernels = min(search.generations * (search.experiments + 1) + 2, params.budget.kernels)
-    disks: defaultdict[int, list[Need]] = defaultdict(list)
+    disks: defaultdict[int, list[DiskNeed]] = defaultdict(list)
     for need in needs(params):
         disks[disk.existing(need.folder).stat().st_dev].append(need)
     for together in disks.values():

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.ledger import Job
-from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
+from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import disk, environment

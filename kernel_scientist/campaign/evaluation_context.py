@@ -1,17 +1,15 @@
 """The evaluation context: problem, target, evaluator and steps, open for the duration of a flow."""
 
 import math
-import threading
-from collections import Counter
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 from kernel_scientist.campaign import preflight
-from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
+from kernel_scientist.campaign.bench import Bench, BuildTimingLock
+from kernel_scientist.campaign.pool_evaluator import Connect, PoolEvaluator
 from kernel_scientist.campaign.steps import FUNCTIONS, Steps
 from kernel_scientist.compile import build, gxx
 from kernel_scientist.gpu.model import constants
@@ -23,12 +21,10 @@ from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import DeviceBusyError, SetupError
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Kernel, Language, digest
 from kernel_scientist.records.params import Params
-from kernel_scientist.sandbox import device_lock, device_queue
-from kernel_scientist.sandbox.device_lock import Turn
-from kernel_scientist.scientist.context import knowledge
+from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.roles import Assignment, CpuInfo
 from kernel_scientist.workers import prepared
 from kernel_scientist.workers.pool import WorkerPool
@@ -36,109 +32,12 @@ from kernel_scientist.workers.pool import WorkerPool
 if TYPE_CHECKING:
     from kernel_scientist.evaluate.evaluator import Evaluator
 
-POOL_DEVICES = 64
-"""Infinite peaks for a GPU without an entry in the table: every roofline floor is zero."""
-
-
-class Quiet:
-    """Keeps builds and a CPU timing apart: any number of builds run, or one timing, which they would disturb.
-
-    A timing that waits goes before builds that have not begun.
-    """
-
-    def __init__(self, active: bool = True) -> None:
-        """`active`: False lets everything run at once, as on a GPU."""
-        self.active = active
-        self._changed = threading.Condition()
-        self._running, self._waiting = Counter[str](), 0
-
-    def building(self) -> AbstractContextManager[None]:
-        """Hold off timings."""
-        return self._held("build", lambda: self._running["timing"] + self._waiting)
-
-    @contextmanager
-    def timing(self, wait_s: float | None = None) -> Generator[None]:
-        """Hold off builds and other timings. Raises DeviceBusyError if they do not end within `wait_s` seconds."""
-        with self._changed:
-            self._waiting += 1
-        with self._held("timing", lambda: self._running.total(), wait_s):
-            yield
-
-    @contextmanager
-    def _held(self, work: str, hindrances: Callable[[], int], wait_s: float | None = None) -> Generator[None]:
-        with self._changed:
-            free = self._free(lambda: not (self.active and hindrances()), wait_s)
-            if work == "timing":
-                self._waiting -= 1
-            if not free:
-                self._changed.notify_all()
-                raise DeviceBusyError(f"builds of this campaign did not end within {wait_s:g} s")
-            self._running[work] += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._running[work] -= 1
-                self._changed.notify_all()
-
-    def _free(self, is_free: Callable[[], bool], wait_s: float | None) -> bool:
-        """Wait until it is free, at most so long. Builds end by themselves: who waits for the device waits for them."""
-        if wait_s is not None:
-            return self._changed.wait_for(is_free, wait_s)
-        while not self._changed.wait_for(is_free, device_queue.TOUCH_S):
-            device_queue.progressed()
-        return True
-
 
 @dataclass(frozen=True)
-class EvaluationContext:
-    """Problem, target, evaluator and the steps by which it evaluates kernels."""
+class EvaluationContext(Bench):
+    """A bench, and the steps by which kernels are evaluated on it."""
 
-    params: Params
-    problem: Problem
-    target: Target
-    evaluator: "Evaluator | PoolEvaluator"
     steps: Steps = FUNCTIONS
-    quiet: Quiet = field(default_factory=Quiet)
-    campaign: str = ""
-    """The campaign for which kernels are evaluated, if it is one."""
-
-    @property
-    def devices(self) -> int:
-        """Most kernels that are timed at the same time. A pool itself limits them to what its workers can take."""
-        return POOL_DEVICES if self.target.pool else 1
-
-    @property
-    def stopped(self) -> threading.Event:
-        """Set once the work is to end."""
-        return self.evaluator.stopped
-
-    @property
-    def is_here(self) -> bool:
-        """Whether kernels are timed on this host."""
-        return not (self.target.model or self.target.board or self.target.pool)
-
-    @contextmanager
-    def device(self, purpose: str, still_s: float | None = None) -> Generator[None]:
-        """Lock the target's device, if it is on this host.
-
-        `purpose`: what for, such as `time k00012`: others read it who wait. Raises DeviceBusyError if others hold it
-        and nothing moves for `still_s` seconds, `harness.device_wait_s` by default (`device_lock.device`). A pool is
-        waited for until it can take another request.
-        """
-        if isinstance(self.evaluator, PoolEvaluator):
-            self.evaluator.await_place(at_once=still_s == 0)
-        if not (self.is_here or self.target.board):
-            yield
-            return
-        limit_s = self.params.harness.device_wait_s if still_s is None else still_s
-        quiet = self.quiet.timing(0.0 if still_s == 0 else None)  # builds of this campaign end by themselves
-        with device_lock.device(self.target.lock, limit_s, self.evaluator.stopped, purpose, self.campaign), quiet:
-            yield
-
-    def turn(self, purpose: str) -> Turn:
-        """Return a turn at the target's device, which is not taken yet. `purpose`: as for `device`."""
-        return Turn(partial(self.device, purpose))
 
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""
@@ -174,14 +73,16 @@ def evaluation_context(
         if connect is None:
             raise SetupError(f"target {params.target!r}: only flows reach a pool (optimize, evaluate, validate)")
         remote = PoolEvaluator(params, problem, connect(target.pool))
-        yield EvaluationContext(params, remote.problem, target, remote, steps, Quiet(active=False))
+        yield EvaluationContext(params, remote.problem, target, remote, BuildTimingLock(active=False), steps=steps)
         return
     with prepared.pool(params, problem, target) as pool:
         from kernel_scientist.problems import admission  # imports torch, while the pool's fork server does so as well
 
         admission.require(problem, params.profile)
         evaluator = _evaluator(params, problem, target, pool)
-        yield EvaluationContext(params, problem, target, evaluator, steps, Quiet(active=target.device == "cpu"))
+        yield EvaluationContext(
+            params, problem, target, evaluator, BuildTimingLock(target.device == "cpu"), steps=steps
+        )
 
 
 def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> "Evaluator":
@@ -221,9 +122,9 @@ def _compiler(language: Language, target: Target) -> str:
     return build.find(gpu=True).version if has_own_compiler else ""
 
 
-def cache_key(context: EvaluationContext, kernel: Kernel, step: str) -> str:
+def cache_key(bench: Bench, kernel: Kernel, step: str) -> str:
     """Return the cache key of a step: problem, kernel, toolchain, device, evaluator's sources and settings."""
-    return f"{step}-{fingerprint(context.params, context.problem, context.target, kernel, step)}"
+    return f"{step}-{fingerprint(bench.params, bench.problem, bench.target, kernel, step)}"
 
 
 def fingerprint(params: Params, problem: Problem, target: Target, kernel: Kernel, step: str) -> str:

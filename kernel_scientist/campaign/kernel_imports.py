@@ -6,7 +6,8 @@ from typing import Any
 
 from kernel_scientist import problems
 from kernel_scientist.compile.source import KernelSource, SourceError, language_of, read_kernel
-from kernel_scientist.problems.imports import dvc_program, importing, provenance, reference_kernels, source
+from kernel_scientist.problems import reference_kernels
+from kernel_scientist.problems.imports import dvc_program, importing, provenance, source
 from kernel_scientist.problems.imports.provenance import Provenance
 from kernel_scientist.records.errors import SetupError
 

@@ -18,7 +18,7 @@ from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.hardware import cpu
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.problems.imports import reference_kernels
+from kernel_scientist.problems import reference_kernels
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Confirmation

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernel_scientist.campaign import bars
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.campaign.pool.evaluator import Connect, PoolEvaluator
+from kernel_scientist.campaign.pool_evaluator import Connect, PoolEvaluator
 from kernel_scientist.campaign.steps import FUNCTIONS, Measured, Steps, decided, progress
 from kernel_scientist.compile.source import language_of, read_kernel
 from kernel_scientist.evaluate.timing.plan import TimedSource
@@ -123,7 +123,7 @@ def confirm(
         if evaluation.verdict is not Verdict.OK:
             return confirmation.of_failure(evaluation)
         if isinstance(context.evaluator, KernelbotEvaluator):
-            board = context.evaluator.judge.board
+            board = context.evaluator.leaderboard.board
             answer = steps.approve(context, f"Submit {kernel.name} to the leaderboard {board} for ranking?")
             if answer.refusal:
                 reason = f"not submitted for ranking: {answer}"

@@ -7,23 +7,22 @@ concurrency limit is not used in addition: see docs/decisions/0003-one-lock-per-
 
 import functools
 import logging
+import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
-from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
+from kernel_scientist.campaign.bench import Bench
+from kernel_scientist.campaign.ledger import Job
+from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
 from kernel_scientist.evaluate.unchanged import unchanged
 from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
+from kernel_scientist.records.params import Params
 from kernel_scientist.sandbox.device_lock import Turn
 from kernel_scientist.scientist.proposals import Design, Draft, Lessons, Selection
-
-if TYPE_CHECKING:
-    from kernel_scientist.campaign.campaign import Campaign
-    from kernel_scientist.campaign.evaluation_context import EvaluationContext
-    from kernel_scientist.campaign.ledger import Job
 
 Arguments = ParamSpec("Arguments")
 Measured = TypeVar("Measured")
@@ -36,7 +35,7 @@ progress = logging.getLogger("kernel_scientist.progress")
 
 
 def compile_kernel(
-    context: "EvaluationContext",
+    bench: Bench,
     kernel: Kernel,
     cases: tuple[Case, ...] | None = None,
     skip: Skip | None = None,
@@ -47,9 +46,9 @@ def compile_kernel(
     `cases`: other cases. `skip` gets the compiled kernel's evaluation; if it returns one, the kernel is not executed.
     `base`: the evaluation of the kernel's base, whose machine code needs no other check.
     """
-    with context.quiet.building():
+    with bench.quiet.building():
         progress.info("compiling %s", kernel.name)
-        evaluation = context.evaluator.compile(kernel)
+        evaluation = bench.evaluator.compile(kernel)
         if evaluation.verdict is not Verdict.OK:
             return evaluation
         if base is not None and (same := unchanged(base, evaluation)) is not None:
@@ -57,18 +56,18 @@ def compile_kernel(
         if skip is not None and (skipped := skip(evaluation)) is not None:
             return skipped
         progress.info("checking %s", kernel.name)
-        return context.evaluator.check(kernel, evaluation, cases)
+        return bench.evaluator.check(kernel, evaluation, cases)
 
 
-def machine_is_due(context: "EvaluationContext") -> bool:
+def machine_is_due(bench: Bench) -> bool:
     """Whether the next comparison with an incumbent measures this machine first."""
-    return context.is_here and not isinstance(context.evaluator, PoolEvaluator) and context.evaluator.machine_is_due()
+    return bench.is_here and not isinstance(bench.evaluator, PoolEvaluator) and bench.evaluator.machine_is_due()
 
 
-def measure_machine(context: "EvaluationContext") -> None:
+def measure_machine(bench: Bench) -> None:
     """Measure this machine's noise and peaks; the device is free for others between two A/A runs."""
-    assert not isinstance(context.evaluator, PoolEvaluator)
-    context.evaluator.measure_machine(functools.partial(context.device, "measure this machine's noise and peaks"))
+    assert not isinstance(bench.evaluator, PoolEvaluator)
+    bench.evaluator.measure_machine(functools.partial(bench.device, "measure this machine's noise and peaks"))
 
 
 def wait(turn: Turn, still_s: float) -> None:
@@ -77,30 +76,28 @@ def wait(turn: Turn, still_s: float) -> None:
     turn.take(still_s)
 
 
-def time_kernel(
-    context: "EvaluationContext", kernel: Kernel, measure: Callable[[], Measured], turn: Turn | None = None
-) -> Measured:
+def time_kernel(bench: Bench, kernel: Kernel, measure: Callable[[], Measured], turn: Turn | None = None) -> Measured:
     """Return what `measure` returns, which times a kernel and others while the device is locked.
 
     `turn`: the right to use the device, which may have been taken before; it is given back.
     """
-    turn = turn or context.turn(f"time {kernel.name}")
+    turn = turn or bench.turn(f"time {kernel.name}")
     with turn:
         if not turn.is_held:
-            wait(turn, context.params.harness.device_wait_s)
+            wait(turn, bench.params.harness.device_wait_s)
         progress.info("timing %s", kernel.name)
         return measure()
 
 
-def count_kernel(context: "EvaluationContext", kernel: Kernel, timed: Evaluation) -> Evaluation:
+def count_kernel(bench: Bench, kernel: Kernel, timed: Evaluation) -> Evaluation:
     """Add the GPU's hardware counters to an evaluation, or the reason why there are none."""
     from kernel_scientist.profile import counting
 
-    assert not isinstance(context.evaluator, PoolEvaluator)
+    assert not isinstance(bench.evaluator, PoolEvaluator)
     progress.info("reading hardware counters of %s", kernel.name)
     try:
-        with context.device(f"count {kernel.name}"):
-            return counting.count(context.evaluator, kernel, timed)
+        with bench.device(f"count {kernel.name}"):
+            return counting.count(bench.evaluator, kernel, timed)
     except InfrastructureError as error:  # counters are optional: no retry
         return counting.without(timed, str(error))
 
@@ -134,43 +131,78 @@ def decided(step: Callable[Arguments, Evaluation]) -> Callable[Arguments, Evalua
     return call
 
 
+class Experimenter(Protocol):
+    """Who selects, designs, writes and records: a campaign."""
+
+    params: Params
+
+    @property
+    def stopped(self) -> threading.Event:
+        """Set once the work is to end."""
+        ...
+
+    def select(self, generation: int) -> Selection:
+        """Choose base and reference kernel of a generation."""
+        ...
+
+    def design(self, generation: int, selection: Selection) -> Design:
+        """List avenues and plans for the base."""
+        ...
+
+    def distil(self, generation: int) -> Lessons:
+        """Return the findings up to a generation, the new ones added."""
+        ...
+
+    def draft(self, job: Job) -> Draft:
+        """Implement a job's experiment."""
+        ...
+
+    def redraft(self, job: Job, failed: Trial) -> Draft | None:
+        """Repair a kernel that failed; None if the agent does not repair."""
+        ...
+
+    def store_kernels(self, trials: Sequence[Trial]) -> None:
+        """Write kernels to the store."""
+        ...
+
+
 class Steps:
     """The steps as plain functions. `tasks.chain.Chain` overrides each with a Prefect task of the same name."""
 
-    def select(self, campaign: "Campaign", generation: int) -> Selection:
+    def select(self, campaign: Experimenter, generation: int) -> Selection:
         """Choose base and reference kernel of a generation."""
         return campaign.select(generation)
 
-    def design(self, campaign: "Campaign", generation: int, selection: Selection) -> Design:
+    def design(self, campaign: Experimenter, generation: int, selection: Selection) -> Design:
         """List avenues and plans for the base of a generation."""
         return campaign.design(generation, selection)
 
-    def summarise(self, campaign: "Campaign", generation: int) -> Lessons:
+    def summarise(self, campaign: Experimenter, generation: int) -> Lessons:
         """Return the findings, the new ones added."""
         return campaign.distil(generation)
 
-    def write(self, campaign: "Campaign", job: "Job") -> Draft:
+    def write(self, campaign: Experimenter, job: Job) -> Draft:
         """Implement a job's experiment."""
         return campaign.draft(job)
 
-    def repair(self, campaign: "Campaign", job: "Job", failed: Trial) -> Draft | None:
+    def repair(self, campaign: Experimenter, job: Job, failed: Trial) -> Draft | None:
         """Repair a kernel that failed."""
         return campaign.redraft(job, failed)
 
     def compile(
         self,
-        context: "EvaluationContext",
+        bench: Bench,
         kernel: Kernel,
         cases: tuple[Case, ...] | None = None,
         skip: Skip | None = None,
         base: Evaluation | None = None,
     ) -> Evaluation:
         """Compile and check a kernel; see `compile_kernel`."""
-        return retried(compile_kernel)(context, kernel, cases, skip, base)
+        return retried(compile_kernel)(bench, kernel, cases, skip, base)
 
     def time(
         self,
-        context: "EvaluationContext",
+        bench: Bench,
         kernel: Kernel,
         measure: Callable[[], Measured],
         title: str = "",
@@ -181,43 +213,41 @@ class Steps:
         `title`: a name of the step, if it does more than time the kernel. `noise`: measure this machine first, if it
         is due.
         """
-        if noise and machine_is_due(context):
-            measure_machine(context)
-        return retried(time_kernel)(context, kernel, measure, context.turn(title or f"time {kernel.name}"))
+        if noise and machine_is_due(bench):
+            measure_machine(bench)
+        return retried(time_kernel)(bench, kernel, measure, bench.turn(title or f"time {kernel.name}"))
 
     def take(self, turn: Turn, still_s: float, title: str) -> None:
         """Take a turn at a device; `still_s` as for `wait`. `title`: a name of the waiting."""
         wait(turn, still_s)
 
-    def count(self, context: "EvaluationContext", kernel: Kernel, timed: Evaluation) -> Evaluation:
+    def count(self, bench: Bench, kernel: Kernel, timed: Evaluation) -> Evaluation:
         """Add hardware counters to the evaluation of a kernel that was timed."""
-        return count_kernel(context, kernel, timed)
+        return count_kernel(bench, kernel, timed)
 
-    def tune(
-        self, context: "EvaluationContext", kernel: Kernel, search: Callable[[], Kernel | None], name: str
-    ) -> Kernel | None:
+    def tune(self, bench: Bench, kernel: Kernel, search: Callable[[], Kernel | None], name: str) -> Kernel | None:
         """Return what `search` finds, the best other configuration of `kernel`; None when there was none to try.
 
         `name`: the name that the configuration will have as a kernel.
         """
         return search()
 
-    def record(self, campaign: "Campaign", trials: Sequence[Trial]) -> None:
+    def record(self, campaign: Experimenter, trials: Sequence[Trial]) -> None:
         """Write kernels to the store."""
         campaign.store_kernels(trials)
 
-    def approve(self, context: "EvaluationContext", question: str) -> Approval:
+    def approve(self, bench: Bench, question: str) -> Approval:
         """Ask a person whether something may be done, if `validate.approval` is set."""
-        is_asked = context.params.validate_.approval
+        is_asked = bench.params.validate_.approval
         return Approval(refusal="nobody can be asked without a Prefect server" if is_asked else "")
 
-    def counted(self, context: "EvaluationContext", kernel: Kernel, timed: Evaluation) -> Evaluation:
+    def counted(self, bench: Bench, kernel: Kernel, timed: Evaluation) -> Evaluation:
         """Add hardware counters to the evaluation of a kernel that was timed on a GPU; return others unchanged."""
         from kernel_scientist.profile import counting
 
-        if isinstance(context.evaluator, PoolEvaluator):  # the host has done it
+        if isinstance(bench.evaluator, PoolEvaluator):  # the host has done it
             return timed
-        return self.count(context, kernel, timed) if counting.wanted(context.evaluator, timed) else timed
+        return self.count(bench, kernel, timed) if counting.wanted(bench.evaluator, timed) else timed
 
 
 FUNCTIONS = Steps()

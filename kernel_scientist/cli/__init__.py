@@ -39,7 +39,7 @@ OF_EXTRAS = (
 """Packages that an installation without extras lacks."""
 
 
-class Program(click.Group):
+class CommandGroup(click.Group):
     """The group of commands: a wrong call gives one sentence and exit code 2, never a traceback."""
 
     def resolve_command(
@@ -81,7 +81,7 @@ class Program(click.Group):
             ctx.exit(stopping.EXIT_CODE)
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__)
 def main() -> None:
     """Improve GPU kernels by the scientific method: hypothesis, implementation, measurement, record.

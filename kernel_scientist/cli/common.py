@@ -17,7 +17,7 @@ UNDECIDED = 3
 
 
 @dataclass(frozen=True)
-class Call:
+class ParamOptions:
     """The options --set and --params of a call."""
 
     overrides: tuple[str, ...]
@@ -79,7 +79,7 @@ def with_params(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--params", "params_file", callback=not_empty, metavar="FILE", help="Another params.yaml.")
     @functools.wraps(command)
     def wrapped(overrides: tuple[str, ...], params_file: str | None, **arguments: Any) -> None:
-        command(call=Call(overrides, params_file), **arguments)
+        command(call=ParamOptions(overrides, params_file), **arguments)
 
     return wrapped
 

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from kernel_scientist.cli import progress
-from kernel_scientist.cli.common import JSON, UNDECIDED, Call, not_empty, show, text_option, with_params, written
+from kernel_scientist.cli.common import (
+    JSON,
+    UNDECIDED,
+    ParamOptions,
+    not_empty,
+    show,
+    text_option,
+    with_params,
+    written,
+)
 
 if TYPE_CHECKING:
     from kernel_scientist.calibrate.history import Calibration
@@ -68,7 +77,14 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
 @with_params
 @JSON
 def compile(
-    file: str, arch: str, machine: str, folder: str | None, lines: bool, call: Call, as_json: bool, **named: str | None
+    file: str,
+    arch: str,
+    machine: str,
+    folder: str | None,
+    lines: bool,
+    call: ParamOptions,
+    as_json: bool,
+    **named: str | None,
 ) -> None:
     """Compile a Triton or HIP file for a GPU that need not be present; report its code objects.
 

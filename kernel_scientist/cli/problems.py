@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kernel_scientist.cli.common import JSON, METRICS, Call, not_empty, show, with_params, write_json, written
+from kernel_scientist.cli.common import JSON, METRICS, ParamOptions, not_empty, show, with_params, write_json, written
 from kernel_scientist.cli.imported import IMPORTED, REV, show_import
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -121,7 +121,7 @@ def problems_admit(paths: tuple[str, ...], limit_s: float, compat: str, as_json:
     help="Where to write them.",
 )
 @with_params
-def cases(out: str, call: Call) -> None:
+def cases(out: str, call: ParamOptions) -> None:
     """Freeze the checking cases' inputs and expected outputs (DVC stage).
 
     Example: kernel-scientist cases --out data/cases
@@ -145,7 +145,7 @@ def cases(out: str, call: Call) -> None:
 @METRICS
 @with_params
 @JSON
-def baseline(cases_folder: str, metrics: str | None, call: Call, as_json: bool) -> None:
+def baseline(cases_folder: str, metrics: str | None, call: ParamOptions, as_json: bool) -> None:
     """Time the reference and the seeds (DVC stage), after verifying the reference against the frozen outputs.
 
     Example: kernel-scientist baseline --metrics reports/baseline.json

@@ -5,7 +5,7 @@ import json
 import click
 
 from kernel_scientist.cli import progress
-from kernel_scientist.cli.common import JSON, Call, not_empty, show, with_params, written
+from kernel_scientist.cli.common import JSON, ParamOptions, not_empty, show, with_params, written
 from kernel_scientist.records import environment
 
 OUT = written(below_root=True)
@@ -28,7 +28,7 @@ CAMPAIGN = "A campaign's id; default: the latest of the problem, language and ta
     help="Also write the figures that DVC compares, and cases.csv next to them.",
 )
 @with_params
-def report(campaign: str | None, out: str | None, metrics: str | None, call: Call) -> None:
+def report(campaign: str | None, out: str | None, metrics: str | None, call: ParamOptions) -> None:
     """Write the page of a campaign and print its tables.
 
     Example: kernel-scientist report --set problem=rmsnorm
@@ -46,7 +46,7 @@ def report(campaign: str | None, out: str | None, metrics: str | None, call: Cal
 @click.option("--recorded", is_flag=True, help="Time nothing; then no quotient of the two is stated.")
 @with_params
 @JSON
-def compare(first: str, second: str, out: str | None, recorded: bool, call: Call, as_json: bool) -> None:
+def compare(first: str, second: str, out: str | None, recorded: bool, call: ParamOptions, as_json: bool) -> None:
     """Compare two campaigns at equal budget, or two lists of repeats separated by commas.
 
     The incumbents of each pair are timed against each other in one run, on this host.
@@ -68,7 +68,7 @@ def compare(first: str, second: str, out: str | None, recorded: bool, call: Call
 @click.option("--format", "_form", type=click.Choice(["jsonl"]), default="jsonl", show_default=True)
 @click.option("--out", "out", callback=OUT, metavar="FILE", help="Where to write; default: standard output.")
 @with_params
-def export(campaign: str | None, _form: str, out: str | None, call: Call) -> None:
+def export(campaign: str | None, _form: str, out: str | None, call: ParamOptions) -> None:
     """Write a campaign as training data, one JSON line per kernel.
 
     Example: kernel-scientist export --format jsonl --out data/training.jsonl

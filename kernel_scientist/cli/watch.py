@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kernel_scientist.cli.common import JSON, Call, not_empty, with_params
+from kernel_scientist.cli.common import JSON, ParamOptions, not_empty, with_params
 from kernel_scientist.records.errors import SetupError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ STORE_S = 30.0
 @click.option("--every", type=click.FloatRange(min=1), default=5.0, show_default=True, help="Seconds between updates.")
 @with_params
 @JSON
-def watch(campaign: str | None, once: bool, every: float, call: Call, as_json: bool) -> None:
+def watch(campaign: str | None, once: bool, every: float, call: ParamOptions, as_json: bool) -> None:
     """Show one screen of a campaign: champion, pace, budget, device, verdicts, models.
 
     Renewed until the campaign ends, or until Ctrl-C; the campaign does not notice.

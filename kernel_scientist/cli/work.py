@@ -15,7 +15,7 @@ from kernel_scientist.cli.common import (
     JSON,
     METRICS,
     UNDECIDED,
-    Call,
+    ParamOptions,
     not_empty,
     show,
     text_option,
@@ -48,7 +48,13 @@ VERBOSE = click.option("--verbose", is_flag=True, help="Also print clocks, sandb
 @click.option("--quiet", is_flag=True, help="Print the result only.")
 @JSON
 def optimize(
-    call: Call, resume: bool, campaign: str | None, dry_run: bool, metrics: str | None, quiet: bool, as_json: bool
+    call: ParamOptions,
+    resume: bool,
+    campaign: str | None,
+    dry_run: bool,
+    metrics: str | None,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Run one campaign: evolve a kernel.
 
@@ -100,7 +106,13 @@ def optimize(
 @METRICS
 @JSON
 def suite(
-    call: Call, paths: tuple[str, ...], name: str, level: int | None, jobs: int, metrics: str | None, as_json: bool
+    call: ParamOptions,
+    paths: tuple[str, ...],
+    name: str,
+    level: int | None,
+    jobs: int,
+    metrics: str | None,
+    as_json: bool,
 ) -> None:
     """Run a campaign for each of many problems; report fast_p.
 
@@ -178,7 +190,7 @@ def validate(metrics: str | None, verbose: bool, as_json: bool, **arguments: Any
 
 def _judge(
     what: str,
-    call: Call,
+    call: ParamOptions,
     file: str | None,
     problem: str | None,
     target: str | None,
@@ -201,7 +213,7 @@ def _judge(
             return found
         overrides = (*call.overrides, *(f"{key}={json.dumps(value)}" for key, value in named.items()))
         if os.environ.get("PREFECT_API_URL"):
-            return _flow(f"flows.{what}:{what}", Call(overrides, call.params_file), file=file, against=against)
+            return _flow(f"flows.{what}:{what}", ParamOptions(overrides, call.params_file), file=file, against=against)
         from kernel_scientist.report import summaries
 
         if what == "evaluate":
@@ -209,7 +221,7 @@ def _judge(
         return summaries.validation_summary(*single.validate(file, params, against))
 
 
-def _flow(entry_point: str, call: Call, **arguments: Any) -> Any:
+def _flow(entry_point: str, call: ParamOptions, **arguments: Any) -> Any:
     from pkgutil import resolve_name
 
     from kernel_scientist.campaign import preflight

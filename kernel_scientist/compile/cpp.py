@@ -53,7 +53,7 @@ def built(request: Request) -> str:
     return (_builder or _refuse)(request)
 
 
-class Library:
+class SharedObject:
     """A loaded shared object; its functions are attributes."""
 
     def __init__(self, path: str) -> None:
@@ -75,20 +75,20 @@ class Library:
         return call
 
 
-def load(source: str, defines: Mapping[str, object] | None = None, flags: Sequence[str] = ()) -> Library:
+def load(source: str, defines: Mapping[str, object] | None = None, flags: Sequence[str] = ()) -> SharedObject:
     """Compile `source` with `-Dname=value` for every define and the extra `flags`, and load it.
 
     Raises CompileError with the compiler's messages.
     """
     request = BuildRequest(source, {k: str(v) for k, v in (defines or {}).items()}, list(flags))
     if _builder is not None:
-        return Library(_builder(request))
+        return SharedObject(_builder(request))
     from kernel_scientist.compile import gxx  # a kernel's file run by hand, outside the harness
 
     built = gxx.build(request)
     if built.path is None:
         raise CompileError(built.report.log)
-    return Library(str(built.path))
+    return SharedObject(str(built.path))
 
 
 def _convert(argument: Any) -> Any:

@@ -42,7 +42,7 @@ _WEIGHTS = {"tile product": 1000, "dot": 20, "fma": 20}
 """Weights of classes in the choice of the loop; another instruction on vectors counts 1."""
 
 
-class Instruction(NamedTuple):
+class CodeLine(NamedTuple):
     """One instruction: its address, and its text without tabs and comments."""
 
     address: int
@@ -84,10 +84,10 @@ def told(text: str) -> ObjectCode:
     return ObjectCode(dict(counts), _shown(hottest) if _work(hottest) else "")
 
 
-def parsed(text: str) -> list[Instruction]:
+def parsed(text: str) -> list[CodeLine]:
     """Return the instructions of one function of objdump's text."""
     found = [match for line in text.splitlines() if (match := _LINE.match(line))]
-    return [Instruction(int(m[1], 16), " ".join(m[2].partition(" #")[0].partition("\t//")[0].split())) for m in found]
+    return [CodeLine(int(m[1], 16), " ".join(m[2].partition(" #")[0].partition("\t//")[0].split())) for m in found]
 
 
 def classes(text: str, framed: bool = False) -> list[str]:
@@ -99,7 +99,7 @@ def classes(text: str, framed: bool = False) -> list[str]:
     return names
 
 
-def innermost(function: list[Instruction]) -> list[list[Instruction]]:
+def innermost(function: list[CodeLine]) -> list[list[CodeLine]]:
     """Return the loops of a function that contain no other loop, in their order."""
     places = {one.address: place for place, one in enumerate(function)}
     ranges = set[tuple[int, int]]()
@@ -112,7 +112,7 @@ def innermost(function: list[Instruction]) -> list[list[Instruction]]:
     return [function[a : b + 1] for a, b in sorted(inner)]
 
 
-def _work(loop: "list[Instruction] | tuple[()]") -> int:
+def _work(loop: "list[CodeLine] | tuple[()]") -> int:
     total = 0
     for one in loop:
         weights = [_WEIGHTS[name] for name in classes(one.text) if name in _WEIGHTS]
@@ -120,7 +120,7 @@ def _work(loop: "list[Instruction] | tuple[()]") -> int:
     return total
 
 
-def _shown(loop: "list[Instruction] | tuple[()]") -> str:
+def _shown(loop: "list[CodeLine] | tuple[()]") -> str:
     lines = [_JUMP.sub(lambda match: match[0].replace(match[1] + " <", "<"), one.text) for one in loop]
     if len(lines) > MOST_LINES:
         half = MOST_LINES // 2

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from kernel_scientist.evaluate.evaluator import Evaluator
 from kernel_scientist.evaluate.timing import conditions, impossible
 from kernel_scientist.evaluate.timing.estimate import Samples
-from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
+from kernel_scientist.evaluate.timing.plan import TimedSource, TimingPlan
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Speedup
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure, failed
 
 
-class Measured(NamedTuple):
+class ProcessSamples(NamedTuple):
     """One set of processes: samples on the public and on the held-out cases, and who used the CPU meanwhile."""
 
     public: Samples
@@ -22,11 +22,11 @@ class Measured(NamedTuple):
     load: dict[str, str]
 
 
-Measurement = Measured | Evaluation
+Measurement = ProcessSamples | Evaluation
 """What one set of processes gave, or the candidate's failure."""
 
 
-def plan(evaluator: Evaluator, cases: Sequence[Case], sources: Sequence[TimedSource], blocks: int) -> Plan:
+def plan(evaluator: Evaluator, cases: Sequence[Case], sources: Sequence[TimedSource], blocks: int) -> TimingPlan:
     """Return the plan of one set of processes, without early stopping."""
     usual = evaluator.plan(cases, sources[0].name, None)
     return replace(usual, blocks=blocks, stages=1, confidence=evaluator.harness.confidence)
@@ -44,7 +44,7 @@ def measure(evaluator: Evaluator, sources: Sequence[TimedSource], blocks: int) -
     hidden = plan(evaluator, evaluator.profile.held_out, sources, blocks)
     try:
         run = partial(impossible.timed, evaluator.driver, evaluator.estimator)
-        return Measured(run(public, sources), run(hidden, sources), before.until_now())
+        return ProcessSamples(run(public, sources), run(hidden, sources), before.until_now())
     except KernelFailure as failure:
         return failed(failure, Evaluation(verdict=Verdict.OK))
 
@@ -62,7 +62,7 @@ def conclude(
     public cases, by any amount on the held-out ones (`Speedup.above`), if the problem has any. If `against` is None,
     correctness suffices.
     """
-    measured: list[Measured] = []
+    measured: list[ProcessSamples] = []
     for run in runs:
         if isinstance(run, Evaluation):
             return of_failure(run)

@@ -20,7 +20,7 @@ from kernel_scientist.gpu.model import constants, executed, predict
 from kernel_scientist.gpu.model.executed import LaunchCounts
 from kernel_scientist.gpu.model.launch import Amount
 from kernel_scientist.gpu.model.lines import by_line
-from kernel_scientist.gpu.model.predict import Estimate, Load
+from kernel_scientist.gpu.model.predict import CostEstimate, KernelLoad
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
@@ -106,7 +106,7 @@ class CountedPredictor:
     def lines(self, case: str) -> tuple[SourceLine, ...]:
         """Return where a program of a case's longest launch spends its time; none if no launch of the compiled code
         was counted."""
-        found: list[tuple[LaunchCounts, Load, Estimate]] = []
+        found: list[tuple[LaunchCounts, KernelLoad, CostEstimate]] = []
         for counts in self.calls.get(case, CallCounts()).counts:
             if counts.code in self._codes:
                 load = self._load(counts)
@@ -118,12 +118,12 @@ class CountedPredictor:
         return by_line(load.code.kernel, counts, listed, longest, self.gpu, self.source)
 
     @staticmethod
-    def _obstacle(loads: Sequence[Load], operations: Sequence[TorchOperation], work: Work) -> str:
+    def _obstacle(loads: Sequence[KernelLoad], operations: Sequence[TorchOperation], work: Work) -> str:
         if loads and len(operations) > MOST_OPERATIONS:
             return f"torch does more than {MOST_OPERATIONS} operations in it"
         return predict.obstacle(loads, operations, work)
 
-    def _load(self, counts: LaunchCounts) -> Load:
+    def _load(self, counts: LaunchCounts) -> KernelLoad:
         _, found = self._compiled(counts)
         try:
             counts.require_of(found.statements)
@@ -131,7 +131,7 @@ class CountedPredictor:
             raise protocol_violation(str(error)) from error
         code = self._code(counts, found)
         issue = executed.issue(counts, found.statements)
-        return Load(code, executed.traffic(counts, found.statements, self.gpu), issue)
+        return KernelLoad(code, executed.traffic(counts, found.statements, self.gpu), issue)
 
     def _compiled(self, counts: LaunchCounts) -> tuple[str, Listing]:
         if counts.code not in self._codes:

@@ -10,8 +10,8 @@ from pathlib import Path
 from kernel_scientist.compile import build
 from kernel_scientist.compile.gxx import Built
 from kernel_scientist.compile.request import ExtensionRequest, Request
-from kernel_scientist.evaluate.correctness.comparison import Comparison
-from kernel_scientist.evaluate.correctness.inputs import InputGenerator, InputSet
+from kernel_scientist.evaluate.comparison import Comparison
+from kernel_scientist.evaluate.inputs import InputGenerator, InputSet
 from kernel_scientist.gpu.machine.host import build as host
 from kernel_scientist.problems.device_names import on_device
 from kernel_scientist.problems.problem import Problem

@@ -20,16 +20,16 @@ from kernel_scientist.compile import gxx
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.evaluate import compat
 from kernel_scientist.evaluate.correctness import policy, summation
-from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.correctness.policy import Observed
 from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.evaluate.screen.screening import screen
-from kernel_scientist.evaluate.screen.source import Finding
+from kernel_scientist.evaluate.screen.source import RuleMatch
 from kernel_scientist.evaluate.timing import aa_noise, conditions, impossible, measured_peaks
 from kernel_scientist.evaluate.timing.aa_noise import Hold
 from kernel_scientist.evaluate.timing.estimate import Estimator
-from kernel_scientist.evaluate.timing.plan import Plan, TimedSource, never
+from kernel_scientist.evaluate.timing.plan import TimedSource, TimingPlan, never
 from kernel_scientist.hardware import gpus, measured
 from kernel_scientist.hardware.peaks import Machine, this_cpu
 from kernel_scientist.problems.problem import Problem
@@ -57,7 +57,7 @@ class Evaluator:
         self.machine: Machine | None = this_cpu() if pool.device == "cpu" else gpus.of_device(pool.device)
         """Peaks of the device; None for a GPU without an entry in the tables."""
         self.is_idle: Callable[[], bool] = never
-        """Whether the device would be idle after the timing in progress (`Plan.is_idle`). A campaign's engine knows."""
+        """Whether the device would be idle after the timing in progress (`TimingPlan.is_idle`): an engine knows."""
         self.noise_limit_s = math.inf
         """Seconds that a measurement of the noise may take."""
         self._short: tuple[list[float], str] | None = None
@@ -200,7 +200,7 @@ class Evaluator:
         found = {"environment": conditions.describe(self.pool)}
         return timed(evaluation.model_copy(update=found), "compile", start)
 
-    def screened(self, evaluation: Evaluation, findings: Sequence[Finding]) -> Evaluation:
+    def screened(self, evaluation: Evaluation, findings: Sequence[RuleMatch]) -> Evaluation:
         """Return the evaluation with the screen's findings added. Tampering makes the verdict `rejected`."""
         update = {
             "labels": (*evaluation.labels, *dict.fromkeys(f"{f.severity}:{f.name}" for f in findings)),
@@ -293,12 +293,12 @@ class Evaluator:
         in_force = {"environment": happened, "sandbox": self.pool.layers}
         return timed(evaluation.model_copy(update=in_force), "time", start)
 
-    def plan(self, cases: Sequence[Case], candidate: str, baseline: str | None, margins: bool = True) -> Plan:
+    def plan(self, cases: Sequence[Case], candidate: str, baseline: str | None, margins: bool = True) -> TimingPlan:
         """Return the plan of a timing: cases, candidate, stages and the test that decides."""
         harness, many = self.harness, max(1, len(cases))
         pairs = max(harness.blocks, -(-harness.pairs // many))  # a pair: one pass and its reverse, per case
         turns = 2 if pairs >= 2 * harness.blocks else 1
-        return Plan(
+        return TimingPlan(
             cases=tuple(cases),
             candidate=candidate,
             baseline=baseline,

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.correctness.timed_cases import TimedCases
 from kernel_scientist.evaluate.counted import CallCounts, CountedPredictor
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.evaluator import Evaluator, timed
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.evaluate.screen.screening import screen
 from kernel_scientist.evaluate.timing.estimate import FLOOR_SLACK
+from kernel_scientist.gpu.capture.code_findings import omissions
 from kernel_scientist.gpu.capture.preview import Previewer, refusal
-from kernel_scientist.gpu.isa.findings import omissions
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import floor_us
 from kernel_scientist.problems.problem import Problem, Profile

@@ -18,7 +18,7 @@ MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
-class Limits:
+class ComputeUnit:
     """Resources of one compute unit (streaming multiprocessor) of an architecture."""
 
     simds: int
@@ -47,9 +47,9 @@ class Limits:
 
 
 LIMITS = {
-    "gfx942": Limits(4, 8, 512, 8, 512, 800, 65536, 65536, 512, 0, 16, 32),
-    "gfx950": Limits(4, 8, 512, 8, 512, 800, 163840, 163840, 1280, 0, 16, 32),
-    "sm_90": Limits(4, 16, 512, 8, 256, 0, 233472, 232448, 128, 1024, 32, 32),
+    "gfx942": ComputeUnit(4, 8, 512, 8, 512, 800, 65536, 65536, 512, 0, 16, 32),
+    "gfx950": ComputeUnit(4, 8, 512, 8, 512, 800, 163840, 163840, 1280, 0, 16, 32),
+    "sm_90": ComputeUnit(4, 16, 512, 8, 256, 0, 233472, 232448, 128, 1024, 32, 32),
 }
 
 
@@ -60,7 +60,7 @@ class Occupancy(NamedTuple):
     limited_by: Limit
 
 
-def limits(arch: str) -> Limits:
+def limits(arch: str) -> ComputeUnit:
     """Return an architecture's limits. Raises ValueError for one that is not in the table."""
     if arch not in LIMITS:
         raise ValueError(f"no limits are known for {arch!r}; known are {', '.join(LIMITS)}")
@@ -117,7 +117,7 @@ def waves_by_registers(arch: str, registers: int) -> int:
     return min(limit.waves, limit.registers // max(_up(registers, limit.register_granule), limit.register_granule))
 
 
-def _waves_by_scalars(limit: Limits, scalars: int) -> int:
+def _waves_by_scalars(limit: ComputeUnit, scalars: int) -> int:
     return min(limit.waves, limit.scalars // scalars) if limit.scalars and scalars else limit.waves
 
 

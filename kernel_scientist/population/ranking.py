@@ -22,7 +22,7 @@ from kernel_scientist.records.kernel import REFERENCE
 Key = tuple[float, tuple[int, str]]
 
 
-class Place(NamedTuple):
+class SpeedEstimate(NamedTuple):
     """An estimate of a kernel's speed, on a scale of binary logarithms."""
 
     log: float
@@ -38,7 +38,7 @@ class Ranking:
 
     def __init__(self) -> None:
         self._sorted: list[Key] = []
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, SpeedEstimate] = {}
         self._waiting: dict[str, list[Entry]] = defaultdict(list)
         """Kernels whose estimate is provisional, by one that they wait for."""
         self._provisional: set[str] = set()
@@ -67,18 +67,18 @@ class Ranking:
                 waiting += reversed(self._waiting.pop(one.name, []))
         return iter(changed)
 
-    def place(self, entry: Entry) -> Place:
+    def place(self, entry: Entry) -> SpeedEstimate:
         """Return the place of a kernel with a time by what is here, whether or not it is here itself."""
         reference = entry.over(REFERENCE)
-        own = Place(math.log2(entry.score), 0.0, reference.variance if reference else 0.0)
+        own = SpeedEstimate(math.log2(entry.score), 0.0, reference.variance if reference else 0.0)
         if not entry.is_relative or self._awaited(entry):
             return own
         scale = self._places[entry.rival].of_reference
-        others = {REFERENCE: Place(0.0, scale, scale)}
+        others = {REFERENCE: SpeedEstimate(0.0, scale, scale)}
         found = [(pair, others.get(pair.against) or self._places[pair.against]) for pair in entry.pairs]
         weights = [1 / (pair.variance + other.variance) for pair, other in found]
         total = sum(w * (other.log + pair.log) for w, (pair, other) in zip(weights, found, strict=True))
-        return Place(total / sum(weights), 1 / sum(weights), scale)
+        return SpeedEstimate(total / sum(weights), 1 / sum(weights), scale)
 
     def _awaited(self, entry: Entry) -> str | None:
         """Return a kernel that it was timed with and that has no final place yet, if there is one."""

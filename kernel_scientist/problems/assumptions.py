@@ -41,7 +41,7 @@ GARBAGE = 0x5A
 DTYPES = {"float8": "fp8", "bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
 
 
-class Found(Record):
+class AssumedLab(Record):
     """What was found out."""
 
     writes: tuple[int, ...]
@@ -64,7 +64,7 @@ def completed(problem: Problem) -> Problem:
     parts = (problem.digest, problem.device, environment.sources_digest("problems", "records"))
     kept = environment.cache_folder() / "assumptions" / f"{digest(chr(0).join(parts))}.json"
     if kept.exists():
-        return _with(problem, Found.model_validate_json(kept.read_text()))
+        return _with(problem, AssumedLab.model_validate_json(kept.read_text()))
     progress.info("finding small sizes for %s, which has no lab.yml", problem.name)
     found = _find(problem)
     environment.keep(kept, found.model_dump_json())
@@ -89,7 +89,7 @@ def lab(problem: Problem) -> str:
     return head + yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=120)
 
 
-def _with(problem: Problem, found: Found) -> Problem:
+def _with(problem: Problem, found: AssumedLab) -> Problem:
     full = problem.profiles["full"]
     cpu = Profile(tests=found.tests, benchmarks=found.benchmarks, held_out=found.held_out)
     return dataclasses.replace(
@@ -103,7 +103,7 @@ def _with(problem: Problem, found: Found) -> Problem:
     )
 
 
-def _sentences(problem: Problem, found: Found) -> tuple[str, ...]:
+def _sentences(problem: Problem, found: AssumedLab) -> tuple[str, ...]:
     def positions(numbers: Sequence[int]) -> str:
         return ", ".join(map(str, numbers)) or "none"
 
@@ -127,7 +127,7 @@ def _sentences(problem: Problem, found: Found) -> tuple[str, ...]:
     )
 
 
-def _find(problem: Problem) -> Found:
+def _find(problem: Problem) -> AssumedLab:
     full = problem.profiles["full"]
     listed = full.tests or full.benchmarks
     if not listed:
@@ -139,7 +139,7 @@ def _find(problem: Problem) -> Found:
     tests = _sized(known, _spread(listed, TESTS), rule, TEST_BYTES, TEST_FLOPS)
     originals = _spread(full.benchmarks or listed, BENCHMARKS)
     benchmarks = _sized(known, originals, rule, BYTES, FLOPS)
-    return Found(
+    return AssumedLab(
         writes=writes,
         updates=updates,
         dtype=_dtype([item for place, item in enumerate(data) if place not in writes] if writes else data),

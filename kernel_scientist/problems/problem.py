@@ -8,9 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, cast
 
-from kernel_scientist.problems import modules, trees
+from kernel_scientist.problems import modules, reference_kernels, trees
 from kernel_scientist.problems.expression import evaluate
-from kernel_scientist.problems.imports import reference_kernels
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records import environment, layout, objects
 from kernel_scientist.records.base import Record

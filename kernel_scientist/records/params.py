@@ -241,7 +241,7 @@ class Tracking(Section):
 
 
 class Kernelbot(Section):
-    """GPU MODE's leaderboard as the judge (`target: kernelbot`)."""
+    """GPU MODE's leaderboard as the evaluator (`target: kernelbot`)."""
 
     leaderboard: str = ""
     gpu: str = "MI300"

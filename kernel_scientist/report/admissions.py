@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[Row], None]) -> dict[str, Any]:
-    """Judge every problem at and below some paths; return which are admissible, and why the others are not.
+    """Admit every problem at and below some paths; return which are admissible, and why the others are not.
 
     done: called with each row. Raises SetupError for a path without problems.
     """
@@ -33,16 +33,16 @@ def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["kernel_scientist.problems.admission", "torch.utils.flop_counter", "torch._dynamo"])
 
-    def judge(place: Path) -> Row:
-        row = _judged(context, place, limit_s, compat)
+    def admit(place: Path) -> Row:
+        row = _row(context, place, limit_s, compat)
         done(row)
         return row
 
     with ThreadPoolExecutor(cpu.cores()) as pool:
-        return _summary(list(pool.map(judge, places)))
+        return _summary(list(pool.map(admit, places)))
 
 
-def _judged(context: ForkServerContext, place: Path, limit_s: float, compat: str) -> Row:
+def _row(context: ForkServerContext, place: Path, limit_s: float, compat: str) -> Row:
     start = time.monotonic()
     receiving, sending = context.Pipe(duplex=False)
     process = context.Process(target=_send_fault, args=(sending, place, compat), daemon=True)

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 from kernel_scientist.compile.source import defines, leaderboard, read_file
 from kernel_scientist.evaluate import hot_lines
-from kernel_scientist.gpu.capture import case_shapes, file_inspection, inspect, preview
-from kernel_scientist.gpu.capture.files import entries
+from kernel_scientist.gpu.capture import case_shapes, entries, file_inspection, inspect, preview
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware.gpus import Gpu

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.problems import folder, names, within
-from kernel_scientist.problems.imports import provenance, reference_kernels
+from kernel_scientist.problems import folder, names, reference_kernels, within
+from kernel_scientist.problems.imports import provenance
 from kernel_scientist.report import problems
 
 

@@ -20,14 +20,14 @@ from kernel_scientist.report import status, summaries, tables
 from kernel_scientist.report.status import Champion, Limit, Noise, Outcome, Result, RoleCalls, Status
 from kernel_scientist.tracking import owner, run_content
 from kernel_scientist.tracking.campaign_run import CampaignRun
-from kernel_scientist.tracking.found import Found
+from kernel_scientist.tracking.found import StoredCampaign
 
 LATEST = 10
 ROLES = ("selector", "designer", "writer", "repairer", "distiller", "judge")
 STATES = {"RUNNING": status.RUNNING, "FINISHED": status.FINISHED, "KILLED": status.STOPPED, "FAILED": status.FAILED}
 
 
-class _Facts(NamedTuple):
+class _CampaignFacts(NamedTuple):
     """What both sources know of a campaign."""
 
     population: Population
@@ -70,7 +70,7 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
     recorder, params, plan = campaign.recorder, campaign.params, campaign.plan
     spent = campaign.replies.spending(campaign.name)
     metrics = {**(run_content.spending(spent) if spent else {}), **campaign.tally.metrics(), **recorder.gain.metrics}
-    facts = _Facts(
+    facts = _CampaignFacts(
         campaign.population,
         campaign.final,
         {**metrics, "elapsed_s": plan.elapsed_s()},
@@ -93,10 +93,10 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
     )
 
 
-def of_store(found: Found) -> Status:
+def of_store(found: StoredCampaign) -> Status:
     """Return the status of a campaign as far as the MLflow store tells it."""
     run, params = found.run, found.run.params
-    facts = _Facts(
+    facts = _CampaignFacts(
         found.population,
         found.final,
         run.metrics,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kernel_scientist.records.errors import DeviceBusyError, StoppedError
 from kernel_scientist.sandbox import device_queue
-from kernel_scientist.sandbox.device_queue import Note, Place, Ticket
+from kernel_scientist.sandbox.device_queue import Note, QueuePlace, Ticket
 
 POLL_S, LATER_S = 0.05, 0.5
 """Seconds between two looks of who is next, and of those behind: a look takes time from the timing it waits for."""
@@ -104,7 +104,7 @@ def _first(
 ) -> Generator[str]:
     """As `one_of`; `what`: how messages call that which is waited for."""
     with contextlib.ExitStack() as stack:
-        place = Place(Note.of_this_process(tuple(names), purpose, campaign))
+        place = QueuePlace(Note.of_this_process(tuple(names), purpose, campaign))
         stack.callback(place.leave)
         waiting = _Waiting(names, what, place, still_s)
         while (held := _free(names, place, known := device_queue.tickets())) is None:
@@ -120,7 +120,7 @@ def _first(
 
 
 def _free(
-    names: Sequence[str], place: Place, known: Sequence[Ticket]
+    names: Sequence[str], place: QueuePlace, known: Sequence[Ticket]
 ) -> tuple[str, contextlib.AbstractContextManager[object]] | None:
     """Lock the first device that is free and that nobody asked for earlier; return its name and what releases it."""
     from filelock import FileLock, Timeout
@@ -138,7 +138,7 @@ def _free(
 class _Waiting:
     """Somebody's wait: says what is waited for, and ends it when nothing moves."""
 
-    def __init__(self, names: Sequence[str], what: str, place: Place, still_s: float) -> None:
+    def __init__(self, names: Sequence[str], what: str, place: QueuePlace, still_s: float) -> None:
         self.names, self.what, self.place, self.still_s = names, what, place, still_s
         self._began = self._moved = self._warned = time.monotonic()
         self._seen, self._said = tuple[tuple[str, float], ...](), ""

@@ -31,7 +31,7 @@ TOUCH_S, ASLEEP_S = 1.0, 15.0
 """Least time between two signs of life, and the time without one after which somebody who waits loses precedence: it is
 suspended, and a device would stay idle for it."""
 _numbers = itertools.count()
-_held: dict[int, "Place"] = {}
+_held: dict[int, "QueuePlace"] = {}
 """The places of this process that hold a device, by their number."""
 _holding = threading.Lock()
 
@@ -104,7 +104,7 @@ class Ticket:
         return waits and time.time() - self.alive_s < ASLEEP_S
 
 
-class Place:
+class QueuePlace:
     """A place of this process in the queue, from asking for a device until it is given back."""
 
     def __init__(self, note: Note) -> None:

@@ -98,7 +98,7 @@ class Process:
         return True
 
 
-class Limit:
+class TimeLimit:
     """A limit that begins now. For a GPU's worker it is one of elapsed time, because there waiting is the work."""
 
     def __init__(self, process: Process, seconds: float, on_gpu: bool) -> None:

@@ -87,7 +87,7 @@ def read(sock: socket.socket, count: int, deadline: float | None) -> bytearray:
 
 
 @dataclass(frozen=True)
-class Form:
+class DenseLayout:
     """The layout of a dense tensor in memory, with its dimensions in `order` from slowest to fastest."""
 
     dtype: torch.dtype
@@ -110,7 +110,7 @@ class Form:
         return {"kind": "tensor", "dtype": name, "shape": list(self.shape), "order": list(self.order)}
 
     @staticmethod
-    def read(spec: Header) -> Form:
+    def read(spec: Header) -> DenseLayout:
         """Return the form that a message describes. Raises WireError if it is invalid."""
         import torch
 
@@ -118,10 +118,10 @@ class Form:
         shape, order = tuple(int(n) for n in spec["shape"]), tuple(int(n) for n in spec["order"])
         if not isinstance(dtype, torch.dtype) or min(shape, default=0) < 0 or sorted(order) != list(range(len(shape))):
             raise WireError(f"not a tensor: {spec['dtype']} {shape} {order}")
-        return Form(dtype, shape, order)
+        return DenseLayout(dtype, shape, order)
 
 
-Place = Callable[[Form, "bytearray | torch.Tensor"], "torch.Tensor"]
+Place = Callable[[DenseLayout, "bytearray | torch.Tensor"], "torch.Tensor"]
 """Function that makes a tensor of a form from bytes."""
 
 
@@ -159,15 +159,15 @@ def described(value: object, describe: Callable[[torch.Tensor], Header]) -> Head
     raise WireError(f"{type(value).__name__} cannot be sent to or from a worker; tensors and plain values can")
 
 
-def form(tensor: torch.Tensor) -> Form:
+def form(tensor: torch.Tensor) -> DenseLayout:
     """Return the layout of a tensor once it is dense."""
     order = dense_order(tensor) or list(range(tensor.dim()))
-    return Form(tensor.dtype, tuple(tensor.shape), tuple(order))
+    return DenseLayout(tensor.dtype, tuple(tensor.shape), tuple(order))
 
 
 def decode(spec: Header, buffers: Sequence[Values], place: Place | None = None) -> Any:
     """Return the tree that `encode` described. Raises WireError if description and bytes do not match."""
-    return rebuilt(spec, "tensor", lambda leaf: (place or tensor)(Form.read(leaf), buffers[leaf["buffer"]]))
+    return rebuilt(spec, "tensor", lambda leaf: (place or tensor)(DenseLayout.read(leaf), buffers[leaf["buffer"]]))
 
 
 def rebuilt(spec: Header, leaf: str, make: Callable[[Header], torch.Tensor]) -> Any:
@@ -188,7 +188,7 @@ def rebuilt(spec: Header, leaf: str, make: Callable[[Header], torch.Tensor]) -> 
     raise WireError(f"unknown kind {kind!r}")
 
 
-def tensor(form: Form, data: Values) -> torch.Tensor:
+def tensor(form: DenseLayout, data: Values) -> torch.Tensor:
     """Return a tensor in memory allocated by torch; on a GPU over the bytes that are given.
 
     Raises WireError for a wrong number of bytes.

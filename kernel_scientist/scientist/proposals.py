@@ -47,7 +47,7 @@ class InFlight(NamedTuple):
     """Such as `waiting for a writer`, `writing`, `building`, `timing`; empty if unknown."""
 
 
-class Designing(NamedTuple):
+class DesignInProgress(NamedTuple):
     """A generation whose experiments are being designed: its number, its base, the direction of its designer."""
 
     generation: int

@@ -14,10 +14,10 @@ from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
-from kernel_scientist.scientist.context.knowledge import Document
+from kernel_scientist.scientist.knowledge import Document
 from kernel_scientist.scientist.proposals import (
     Design,
-    Designing,
+    DesignInProgress,
     Draft,
     ExperimentTask,
     InFlight,
@@ -101,7 +101,7 @@ class Step:
     rng: random.Random
     in_flight: tuple[InFlight, ...] = ()
     """Kernels in progress."""
-    designing: tuple[Designing, ...] = ()
+    designing: tuple[DesignInProgress, ...] = ()
     """The other generations that are being designed."""
     focus: str = ""
     """The direction that this designer looks at first, one of FOCUSES; empty: all."""
@@ -112,7 +112,7 @@ class Step:
         purpose: str,
         generation: int,
         in_flight: tuple[InFlight, ...] = (),
-        designing: tuple[Designing, ...] = (),
+        designing: tuple[DesignInProgress, ...] = (),
         focus: str = "",
     ) -> "Step":
         """Return the step for a purpose. The random numbers depend only on the first three arguments, so a resumed

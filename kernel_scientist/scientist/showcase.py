@@ -24,14 +24,21 @@ from kernel_scientist.records.evaluation import CodeObject, CompileReport, Evalu
 from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.records.params import Budget, Coding, Knowledge, Llm
 from kernel_scientist.records.source_line import SourceLine
-from kernel_scientist.scientist import showcase_examples
-from kernel_scientist.scientist.context import knowledge
+from kernel_scientist.scientist import knowledge, showcase_examples
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 from kernel_scientist.scientist.prompts import Prompt
-from kernel_scientist.scientist.proposals import Designing, Draft, ExperimentTask, InFlight, Lesson, Lessons, Selection
+from kernel_scientist.scientist.proposals import (
+    DesignInProgress,
+    Draft,
+    ExperimentTask,
+    InFlight,
+    Lesson,
+    Lessons,
+    Selection,
+)
 from kernel_scientist.scientist.roles import FOCUSES, Assignment, CpuInfo, Step
 
 T = TypeVar("T")
@@ -85,7 +92,7 @@ FAULT = (
 )
 
 
-class Recorder(LlmClient):
+class PromptRecorder(LlmClient):
     """A client that records prompts and calls no model."""
 
     def __init__(self) -> None:
@@ -130,7 +137,7 @@ def assignment(problem: Problem) -> Assignment:
 
 def prompts(assignment: Assignment, population: Population) -> dict[str, str]:
     """Return every role's prompt for a population whose last kernel failed, on that kernel's base and reference."""
-    recorder = Recorder()
+    recorder = PromptRecorder()
     agent = LlmAgent(assignment, recorder)
     *others, failed = population
     kernel = failed.kernel
@@ -138,7 +145,7 @@ def prompts(assignment: Assignment, population: Population) -> dict[str, str]:
     earlier, base = Population(tuple(others)), kernel.base
     reference = kernel.reference or population.get(base).kernel.base or base
     others_work = (InFlight(f"k{len(population) + 1:05d}", base, "both operands packed beforehand", "writing"),)
-    step = Step.of(0, "showcase", 2, others_work, (Designing(3, base, FOCUSES[1]),), FOCUSES[0])
+    step = Step.of(0, "showcase", 2, others_work, (DesignInProgress(3, base, FOCUSES[1]),), FOCUSES[0])
     selection = Selection(
         base=base,
         reference=reference,

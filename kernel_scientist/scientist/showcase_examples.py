@@ -31,7 +31,7 @@ from kernel_scientist.records.evaluation import (
 )
 from kernel_scientist.records.kernel import REFERENCE, Case, Experiment, Kernel, Language, Verdict
 from kernel_scientist.records.params import Knowledge
-from kernel_scientist.scientist.context import knowledge
+from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.proposals import missing, placeholder
 from kernel_scientist.scientist.roles import Assignment, CpuInfo
 

@@ -20,7 +20,7 @@ DIGITS = 6
 """Significant digits of a metric that is no whole number: what a table of runs can show."""
 
 
-class Experiment:
+class MlflowExperiment:
     """One MLflow experiment. Only `MlflowClient` with explicit run ids is used."""
 
     def __init__(self, uri: str, experiment: str) -> None:

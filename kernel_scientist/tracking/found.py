@@ -17,7 +17,7 @@ PACE = 21
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredCampaign:
     """A campaign as the store holds it, as much of it as its status needs."""
 
     store: MlflowStore
@@ -30,7 +30,7 @@ class Found:
     """Numbers of kernels, and the campaign's seconds when they were recorded: the latest `PACE`."""
 
 
-def find(uri: str, campaign: str | None) -> Found | None:
+def find(uri: str, campaign: str | None) -> StoredCampaign | None:
     """Return a campaign, by default the one that was started last; None if there is none.
 
     Raises SetupError when the store cannot be used.
@@ -59,4 +59,4 @@ def find(uri: str, campaign: str | None) -> Found | None:
     history = store.client.get_metric_history(run.run_id, "elapsed_s")
     pace = sorted((point.step, point.value) for point in history)[-PACE:]
     state = str(store.client.get_run(run.run_id).info.status)
-    return Found(store, run, state, store.population(run), store.final(run), tuple(pace))
+    return StoredCampaign(store, run, state, store.population(run), store.final(run), tuple(pace))

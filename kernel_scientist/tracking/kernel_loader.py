@@ -4,7 +4,7 @@ import runpy
 from typing import Any
 
 
-class Champion:
+class ChampionModel:
     """A kernel as an MLflow model."""
 
     def __init__(self, path: str) -> None:
@@ -15,5 +15,5 @@ class Champion:
         return self.custom_kernel(data)
 
 
-def _load_pyfunc(path: str) -> Champion:  # pyright: ignore[reportUnusedFunction]  # MLflow calls it by this name
-    return Champion(path)
+def _load_pyfunc(path: str) -> ChampionModel:  # pyright: ignore[reportUnusedFunction]  # MLflow calls it by this name
+    return ChampionModel(path)

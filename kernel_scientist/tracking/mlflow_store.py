@@ -36,7 +36,7 @@ from kernel_scientist.tracking import (
     traces,
 )
 from kernel_scientist.tracking.campaign_run import CampaignRun
-from kernel_scientist.tracking.experiment import Experiment
+from kernel_scientist.tracking.experiment import MlflowExperiment
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 
 FINDINGS, FINAL, VALIDATION, PAGE = "findings.json", "final.json", "validation.json", "report.html"
@@ -54,7 +54,7 @@ FINISHED = "attributes.status = 'FINISHED'"
 """Condition of a complete run, in MLflow's language."""
 
 
-class MlflowStore(Experiment):
+class MlflowStore(MlflowExperiment):
     """The runs of one MLflow experiment: one problem on one target."""
 
     def __init__(self, uri: str, experiment: str) -> None:

@@ -17,7 +17,7 @@ from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.sandbox.process import Limit, Process, signal_name
+from kernel_scientist.sandbox.process import Process, TimeLimit, signal_name
 from kernel_scientist.workers.validation import protocol_violation, unexpected
 
 TRANSFER_TIMEOUT_S = 60
@@ -84,16 +84,16 @@ class Channel:
             raise protocol_violation("it does not wait at the start barrier")
 
     @contextlib.contextmanager
-    def _timed(self, moved: int = 0) -> Generator[Limit]:
+    def _timed(self, moved: int = 0) -> Generator[TimeLimit]:
         """Yield the limit that the worker has left for its answer, and charge what it uses of it in the context."""
         limit = self._limit(max(self.limits.call_timeout_s - self._overdue_s, 0.01))
         yield limit
         self._overdue_s += limit.used_s() - PATIENCE_S - moved / BYTES_PER_S
 
-    def _limit(self, seconds: float) -> Limit:
-        return Limit(self.process, seconds, self.on_gpu)
+    def _limit(self, seconds: float) -> TimeLimit:
+        return TimeLimit(self.process, seconds, self.on_gpu)
 
-    def _await(self, limit: Limit) -> None:
+    def _await(self, limit: TimeLimit) -> None:
         """Wait for something to receive. Raises TimeoutError."""
         while not select.select([self.sock], [], [], left_s := limit.left_s())[0]:
             if not left_s:
@@ -104,13 +104,13 @@ class Channel:
             self.sock.settimeout(TRANSFER_TIMEOUT_S)
             protocol.send(self.sock, header, list(buffers))
 
-    def _receive(self, op: str, limit: Limit, doing: str, most_bytes: int = 0) -> Answer:
+    def _receive(self, op: str, limit: TimeLimit, doing: str, most_bytes: int = 0) -> Answer:
         """Receive a message with operation `op` and at most `most_bytes` of buffers."""
         reply, buffers = self._message(limit, doing, most_bytes)
         self._expect(reply, op, doing)
         return reply, buffers
 
-    def _message(self, limit: Limit, doing: str, most_bytes: int = 0) -> Answer:
+    def _message(self, limit: TimeLimit, doing: str, most_bytes: int = 0) -> Answer:
         with self._failures(doing, limit):
             self._await(limit)
             return protocol.receive(self.sock, min(TRANSFER_TIMEOUT_S, limit.longest_wait_s), most_bytes)
@@ -122,12 +122,12 @@ class Channel:
             raise unexpected(reply, op, doing)
 
     @contextlib.contextmanager
-    def _failures(self, doing: str, limit: Limit | float) -> Generator[None]:
+    def _failures(self, doing: str, limit: TimeLimit | float) -> Generator[None]:
         """Turn communication errors into KernelFailure."""
         try:
             yield
         except TimeoutError as error:
-            words = limit.words() if isinstance(limit, Limit) else f"took longer than {limit:g} s"
+            words = limit.words() if isinstance(limit, TimeLimit) else f"took longer than {limit:g} s"
             late = KernelFailure(Verdict.TIMEOUT, f"{doing} {words}; it was killed")
             raise self._flood() or late from error
         except ConnectionError as error:

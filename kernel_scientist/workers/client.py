@@ -40,7 +40,7 @@ class Output(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class ExecutionMode:
     """How the machine executes launches: what of them, and what it reports."""
 
     seconds: float = 0.0
@@ -266,7 +266,7 @@ class WorkerClient(Channel):
         if self.process.has_children():
             raise KernelFailure(Verdict.REJECTED, "a program that it started during the build is still running")
 
-    def execute(self, part: Part) -> None:
+    def execute(self, part: ExecutionMode) -> None:
         """Tell the machine how to execute the launches of the next calls."""
         self._ask({"op": "execute", "part": part.message()}, "chosen", "choosing workgroups")
 

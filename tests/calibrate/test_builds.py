@@ -4,11 +4,11 @@ import time
 from pathlib import Path
 
 from kernel_scientist.calibrate import builds
-from kernel_scientist.calibrate.suite import Entry
+from kernel_scientist.calibrate.suite import CalibrationKernel
 
 
-def entry(name: str, source: str) -> Entry:
-    return Entry("copy", "n1", name, source, {"items": []})
+def entry(name: str, source: str) -> CalibrationKernel:
+    return CalibrationKernel("copy", "n1", name, source, {"items": []})
 
 
 def test_every_source_is_called_and_one_that_never_returns_is_ended(tmp_path: Path) -> None:

@@ -106,9 +106,9 @@ def test_too_few_times_are_no_calibration(root: Path, monkeypatch: pytest.Monkey
 
 def test_a_calibration_from_end_to_end_with_the_models_own_times(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu, every = gpus.named("mi300x"), points(0.01)
-    entries = [suite.Entry(p.family, p.case, p.name, "", {}) for p in every]
+    entries = [suite.CalibrationKernel(p.family, p.case, p.name, "", {}) for p in every]
     measured = {
-        p.name: times.Measured(name=p.name, time_us=p.time_us, interval_us=(1.0, 2.0), calls=36, left_out=0)
+        p.name: times.MeasuredTime(name=p.name, time_us=p.time_us, interval_us=(1.0, 2.0), calls=36, left_out=0)
         for p in every
     }
     monkeypatch.setattr(history.suite, "entries", lambda _: tuple(entries))

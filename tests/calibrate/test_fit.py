@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from kernel_scientist.calibrate import fit
-from kernel_scientist.calibrate.fit import Fit, Point
+from kernel_scientist.calibrate.fit import Fit, FitPoint
 from kernel_scientist.gpu.model.constants import Constants
-from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.gpu.model.predict import KernelLoad
 from kernel_scientist.hardware import gpus
 from tests.calibrate.measurements import TRUTH, points
 
@@ -32,7 +32,7 @@ def test_constants_that_no_time_depends_on_keep_their_defaults() -> None:
     assert kept["next_us"] == kept["cache"] == "no time depends on it"
 
 
-def _on_hopper(load: Load) -> Load:
+def _on_hopper(load: KernelLoad) -> KernelLoad:
     return replace(load, code=load.code.model_copy(update={"arch": "sm_90"}))
 
 
@@ -63,8 +63,8 @@ def test_halves_see_every_case_and_depend_on_the_seed_alone() -> None:
 
 
 def test_regret_and_ranks() -> None:
-    def timed(times: dict[str, float]) -> list[Point]:
-        return [Point(name, "f", "c", (), time_us) for name, time_us in times.items()]
+    def timed(times: dict[str, float]) -> list[FitPoint]:
+        return [FitPoint(name, "f", "c", (), time_us) for name, time_us in times.items()]
 
     measured = timed({"a": 10.0, "b": 11.0, "c": 20.0})
     assert fit.regret(measured, {"a": 2.0, "b": 1.0, "c": 3.0}) == pytest.approx(0.1)

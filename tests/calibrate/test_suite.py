@@ -32,7 +32,7 @@ def test_the_suite_has_sixty_kernels_in_six_families_at_three_sizes_each(machine
     assert {e.inputs["items"][0]["dtype"] for e in entries if e.family == "gemm-fp8"} == {fp8}
 
 
-def moved_bytes(entry: suite.Entry) -> int:
+def moved_bytes(entry: suite.CalibrationKernel) -> int:
     """The bytes that a kernel must read and write."""
     items = entry.inputs["items"]
     return sum(math.prod(item["shape"]) * getattr(torch, item["dtype"]).itemsize for item in items)

@@ -16,12 +16,13 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from typing_extensions import override
 
 from benchmarks import endpoint
-from benchmarks.engine import Judge, settings
+from benchmarks.engine import FixedTimeEvaluator, settings
 from flows.progress import Progress
 from kernel_scientist.campaign.beginning import Beginning, Start
+from kernel_scientist.campaign.bench import BuildTimingLock
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Pipeline
-from kernel_scientist.campaign.evaluation_context import Quiet, evaluation_context
+from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.campaign.steps import Steps
@@ -78,13 +79,13 @@ class Run(Steps):
 
     def __call__(self, resume: bool = False, stop_after: int = 10**6) -> Campaign:
         with evaluation_context(self.params) as context:
-            judge = Judge(context.evaluator, 0.0)
+            evaluator = FixedTimeEvaluator(context.evaluator, 0.0)
 
             def check_stop() -> None:
                 if len(self.watcher.recorded) >= stop_after:
                     raise StoppedError("enough")
 
-            campaign = Campaign(dataclasses.replace(context, evaluator=judge, steps=self), resume)
+            campaign = Campaign(dataclasses.replace(context, evaluator=evaluator, steps=self), resume)
             Engine(campaign, self.watcher.step, self.watcher.done, check_stop).run()
             campaign.finish()
             return campaign
@@ -295,7 +296,7 @@ def test_a_pipeline_hands_results_and_errors_to_the_thread_that_asks() -> None:
 
 
 def test_a_cpu_timing_waits_for_builds_and_holds_off_new_ones() -> None:
-    quiet, events = Quiet(), list[str]()
+    quiet, events = BuildTimingLock(), list[str]()
     first_build, second_build = threading.Event(), threading.Event()
 
     def build(name: str, go_on: threading.Event) -> None:
@@ -319,6 +320,6 @@ def test_a_cpu_timing_waits_for_builds_and_holds_off_new_ones() -> None:
     for thread in threads:
         thread.join(10)
     assert events == ["first begins", "first ends", "timing", "second begins", "second ends"]
-    free = Quiet(active=False)
+    free = BuildTimingLock(active=False)
     with free.building(), free.timing(), free.timing():
         pass

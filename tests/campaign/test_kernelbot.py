@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kernel_scientist.campaign.kernelbot import results
 from kernel_scientist.campaign.kernelbot.api import Api, Credentials, Submission, loads
 from kernel_scientist.campaign.kernelbot.evaluator import lines_with_word, refusal, without_word
-from kernel_scientist.campaign.kernelbot.judge import Judge, Register
+from kernel_scientist.campaign.kernelbot.leaderboard import LeaderboardClient, Register
 from kernel_scientist.problems import load
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.kernel import Verdict
@@ -32,16 +32,18 @@ SEED = ROOT / "problems/identity/seeds/triton_tiled.py"
 QUICK_CALL = ("--set", "kernelbot.poll_s=0.05", "--set", "kernelbot.settle_s=0.5")
 
 
-def judge(board: Board, folder: Path, settings: Kernelbot = QUICK) -> Judge:
-    return Judge(Api(Credentials(board.address, CLI_ID)), Register(folder / "s.db"), "amd-identity", settings)
+def leaderboard(board: Board, folder: Path, settings: Kernelbot = QUICK) -> LeaderboardClient:
+    return LeaderboardClient(
+        Api(Credentials(board.address, CLI_ID)), Register(folder / "s.db"), "amd-identity", settings
+    )
 
 
 @pytest.mark.parametrize("events", [False, True])
 def test_a_source_is_submitted_once_and_its_times_are_the_public_benchmarks(tmp_path: Path, events: bool) -> None:
     with serving(Board(polls=2)) as board:
         settings = QUICK.model_copy(update={"events": events})
-        found = judge(board, tmp_path, settings).result("k1", "# us: 50\n", "leaderboard")
-        again = judge(board, tmp_path, settings).result("another name", "# us: 50\n", "leaderboard")
+        found = leaderboard(board, tmp_path, settings).result("k1", "# us: 50\n", "leaderboard")
+        again = leaderboard(board, tmp_path, settings).result("another name", "# us: 50\n", "leaderboard")
     assert found == again and len(board.accepted) == 1 and board.accepted[0]["code"] == "# us: 50\n"
     times = results.benchmarks(found, CASES)
     assert [times[case.name].mean_us for case in CASES] == pytest.approx([50 * (1 + i / 10) for i in range(7)])
@@ -63,7 +65,7 @@ def test_a_source_is_submitted_once_and_its_times_are_the_public_benchmarks(tmp_
 )
 def test_every_state_has_its_verdict(tmp_path: Path, outcome: str, verdict: Verdict, words: str) -> None:
     with serving(Board()) as board:
-        found = judge(board, tmp_path).result("k1", f"# outcome: {outcome}\n", "leaderboard")
+        found = leaderboard(board, tmp_path).result("k1", f"# outcome: {outcome}\n", "leaderboard")
     assert results.verdict(found)[0] is verdict and words in results.verdict(found)[1]
 
 
@@ -71,20 +73,22 @@ def test_a_submission_that_the_leaderboard_did_not_run_is_sent_again(tmp_path: P
     with serving(Board()) as board:
         for times in (1, 2):
             with pytest.raises(InfrastructureError, match="without a run"):
-                judge(board, tmp_path).result("k1", "# outcome: failed\n", "benchmark")
+                leaderboard(board, tmp_path).result("k1", "# outcome: failed\n", "benchmark")
             assert len(board.accepted) == times
 
 
 def test_refusals_name_their_cause(tmp_path: Path) -> None:
     with serving(Board()) as board:
         with pytest.raises(KernelFailure, match="forbidden import"):
-            judge(board, tmp_path).result("k1", "# outcome: refused\n", "test")
+            leaderboard(board, tmp_path).result("k1", "# outcome: refused\n", "test")
         with pytest.raises(SetupError, match="unknown user"):
-            Judge(Api(Credentials(board.address, "x")), Register(tmp_path / "s.db"), "amd-identity", QUICK)
+            LeaderboardClient(Api(Credentials(board.address, "x")), Register(tmp_path / "s.db"), "amd-identity", QUICK)
         with pytest.raises(SetupError, match="unknown leaderboard"):
-            Judge(Api(Credentials(board.address, CLI_ID)), Register(tmp_path / "s.db"), "amd-nothing", QUICK)
+            LeaderboardClient(
+                Api(Credentials(board.address, CLI_ID)), Register(tmp_path / "s.db"), "amd-nothing", QUICK
+            )
         with pytest.raises(SetupError, match="it has: MI300, MI250"):
-            judge(board, tmp_path, QUICK.model_copy(update={"gpu": "B200"}))
+            leaderboard(board, tmp_path, QUICK.model_copy(update={"gpu": "B200"}))
     assert not board.accepted
 
 
@@ -93,7 +97,7 @@ import sys
 from pathlib import Path
 from tests.campaign.test_kernelbot import *
 board = Board(address=sys.argv[1])
-one = judge(board, Path(sys.argv[2]))
+one = leaderboard(board, Path(sys.argv[2]))
 for number in range(int(sys.argv[3])):
     found = one.result(f"k{number}", f"# kernel {number}\\n# us: {number + 1}\\n", "benchmark")
     print(number, found.id, results.benchmarks(found, CASES)["size1024"].mean_us, flush=True)

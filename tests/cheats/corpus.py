@@ -45,7 +45,7 @@ is neutralised is not faster than the faster of the two, where there are two."""
 
 @dataclass(frozen=True)
 class Fixture:
-    """One kernel of the corpus and what the judge may say of it."""
+    """One kernel of the corpus and what the evaluator may say of it."""
 
     name: str
     problem: str

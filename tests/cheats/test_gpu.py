@@ -79,12 +79,14 @@ def shop() -> Iterator[WorkerPool]:
         pass
 
 
-def judge(shop: WorkerPool, problem: str) -> Evaluator:
+def evaluator_of(shop: WorkerPool, problem: str) -> Evaluator:
     return Evaluator(problems.load(ROOT / "problems" / problem, shop.device), "auto", shop.harness, shop)
 
 
-def judged(evaluator: Evaluator, source: str, others: list[TimedSource], case: Case, check: bool = True) -> Evaluation:
-    """Put a kernel through the whole judge, timed on one case."""
+def evaluated(
+    evaluator: Evaluator, source: str, others: list[TimedSource], case: Case, check: bool = True
+) -> Evaluation:
+    """Put a kernel through the whole evaluator, timed on one case."""
     kernel = Kernel(name="k", language="triton", source=source)
     so_far = evaluator.compile(kernel)
     checked = evaluator.check(kernel, so_far) if check else so_far
@@ -95,14 +97,14 @@ def judged(evaluator: Evaluator, source: str, others: list[TimedSource], case: C
 def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, shop: WorkerPool) -> None:
     if time.monotonic() > END:
         pytest.skip("not reached in the time that was given")
-    evaluator, case = judge(shop, fixture.problem), CASES[fixture.problem]
+    evaluator, case = evaluator_of(shop, fixture.problem), CASES[fixture.problem]
     honest = corpus.GPU_HONEST_WORK[fixture.problem] if not fixture.gains else ()
     others = [TimedSource(name=name, source=SOURCES[name]) for name in honest]
-    evaluation = judged(evaluator, fixture.source, others, case)
+    evaluation = evaluated(evaluator, fixture.source, others, case)
     assert evaluation.verdict in fixture.expect, (fixture.cheat, evaluation)
     for _ in range(3):  # a gain that is one comes again
         if evaluation.verdict is Verdict.OK and others and gained(evaluation):
-            evaluation = judged(evaluator, fixture.source, others, case)
+            evaluation = evaluated(evaluator, fixture.source, others, case)
     assert not (evaluation.verdict is Verdict.OK and others and gained(evaluation)), (
         fixture.cheat,
         evaluation.speedups,
@@ -114,14 +116,14 @@ def test_a_kernel_ends_as_it_should(fixture: corpus.Fixture, shop: WorkerPool) -
 @pytest.mark.parametrize("ms", [1, 20])
 def test_a_kernel_that_takes_twice_as_long_reads_twice_as_long(ms: int, shop: WorkerPool) -> None:
     """Row 25 of the matrix: a known time, by a loop that is made as long as it takes."""
-    evaluator, steps = judge(shop, "identity"), 1 << 18
-    first = judged(evaluator, spinning(steps), [], TICK, check=False)
+    evaluator, steps = evaluator_of(shop, "identity"), 1 << 18
+    first = evaluated(evaluator, spinning(steps), [], TICK, check=False)
     assert first.verdict is Verdict.OK, first
     steps = int(steps * ms * 1000 / first.timings[0].time_us)
     twice = TimedSource(name="twice", source=spinning(2 * steps))
     ratios: list[float] = []
     for _ in range(3):  # a GPU that is called now and then changes its clock as it likes
-        evaluation = judged(evaluator, spinning(steps), [twice], TICK, check=False)
+        evaluation = evaluated(evaluator, spinning(steps), [twice], TICK, check=False)
         assert evaluation.verdict is Verdict.OK, evaluation
         ratios.append(evaluation.speedups[1].ratio)
         if abs(ratios[-1] - 2) <= 0.06:
@@ -131,10 +133,10 @@ def test_a_kernel_that_takes_twice_as_long_reads_twice_as_long(ms: int, shop: Wo
 
 def test_the_same_source_is_not_called_faster(shop: WorkerPool) -> None:
     """Row 24 of the matrix, in one look of as many blocks as usual."""
-    evaluator = judge(shop, "rmsnorm").with_harness(shop.harness.model_copy(update={"blocks": 4, "pairs": 8}))
+    evaluator = evaluator_of(shop, "rmsnorm").with_harness(shop.harness.model_copy(update={"blocks": 4, "pairs": 8}))
     source = SOURCES["triton_rows"]
     twin = [TimedSource(name="twin", source=source)]
-    evaluations = [judged(evaluator, source, twin, CASES["rmsnorm"], check=False) for _ in range(3)]
+    evaluations = [evaluated(evaluator, source, twin, CASES["rmsnorm"], check=False) for _ in range(3)]
     assert {evaluation.verdict for evaluation in evaluations} == {Verdict.OK}, evaluations
     found = [evaluation.speedups[1] for evaluation in evaluations]
     assert sum(speedup.faster for speedup in found) <= 1, found

@@ -34,14 +34,14 @@ def evaluator() -> Iterator[Evaluator]:
         yield Evaluator(problems.load(ROOT / "problems/fp8-blockwise-gemm"), "cpu", harness, pool)
 
 
-def judged(evaluator: Evaluator, kernel: Kernel) -> Evaluation:
+def evaluated(evaluator: Evaluator, kernel: Kernel) -> Evaluation:
     so_far = evaluator.check(kernel, evaluator.compile(kernel))
     return evaluator.time(kernel, so_far, [evaluator.reference()])
 
 
 @pytest.mark.parametrize("threading", THREADINGS)
 def test_a_kernel_on_the_matrix_unit_is_ok(evaluator: Evaluator, threading: str) -> None:
-    found = judged(evaluator, kernel(threading))
+    found = evaluated(evaluator, kernel(threading))
     assert found.verdict is Verdict.OK, (found.reason, found.evidence)
     assert all(t.floor_us is not None and t.floor_us < t.time_us for t in found.timings)
     assert found.compile is not None and found.compile.instructions["tile product"] >= 4
@@ -51,5 +51,5 @@ def test_a_kernel_on_the_matrix_unit_is_ok(evaluator: Evaluator, threading: str)
 
 def test_a_kernel_that_skips_half_of_the_work_is_wrong(evaluator: Evaluator) -> None:
     half = SOURCE.replace("block < k / 128; ++block", "block < (k / 128 + 1) / 2; ++block")
-    found = judged(evaluator, kernel("one", half))
+    found = evaluated(evaluator, kernel("one", half))
     assert half != SOURCE and found.verdict is Verdict.INCORRECT

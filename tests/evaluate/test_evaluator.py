@@ -140,7 +140,9 @@ def test_after_all_that_an_honest_kernel_passes_and_is_timed(evaluator_for: Eval
     cached = evaluation.model_copy(update={"environment": {"harness": "of another day"}, "sandbox": ("none",)})
     evaluation = evaluator.time(kernel, cached, [evaluator.reference()])
     assert evaluation.verdict is Verdict.OK, evaluation.reason
-    assert evaluation.environment["judge"] == environment.evaluator_digest()[:12] and "load" in evaluation.environment
+    assert (
+        evaluation.environment["evaluator"] == environment.evaluator_digest()[:12] and "load" in evaluation.environment
+    )
     assert [t.case for t in evaluation.timings] == [c.name for c in evaluator.profile.benchmarks]
     assert all(len(t.samples_us) == 8 and min(t.samples_us) > 0 for t in evaluation.timings)
     speedup = evaluation.speedup_over(REFERENCE)

@@ -204,8 +204,8 @@ def test_mutated_outputs_are_never_right() -> None:
     """Whatever a description says, only the right bytes in the right form pass."""
     problem = problems.load(ROOT / "problems/identity")
     rng = random.Random(7)
-    from kernel_scientist.evaluate.correctness.comparison import Comparison, described
-    from kernel_scientist.evaluate.correctness.inputs import InputGenerator
+    from kernel_scientist.evaluate.comparison import Comparison, described
+    from kernel_scientist.evaluate.inputs import InputGenerator
     from kernel_scientist.sandbox.failure import KernelFailure
 
     comparison, inputs = Comparison(problem), InputGenerator(problem)

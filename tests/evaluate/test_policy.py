@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from kernel_scientist.evaluate.correctness import policy
-from kernel_scientist.evaluate.screen.source import Finding, Severity
+from kernel_scientist.evaluate.screen.source import RuleMatch, Severity
 from kernel_scientist.problems.problem import Policy
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -74,8 +74,8 @@ def test_a_reason_can_be_written_whatever_the_worker_reports() -> None:
 
 
 def test_the_first_tampering_is_the_reason_unless_the_problem_or_the_run_allows_it() -> None:
-    threads = Finding("threads", Severity.MEDIUM, 3, "std::thread")
-    patch = Finding("tampering:patch", Severity.HIGH, 7, "it replaces time.time", tampering=True)
+    threads = RuleMatch("threads", Severity.MEDIUM, 3, "std::thread")
+    patch = RuleMatch("tampering:patch", Severity.HIGH, 7, "it replaces time.time", tampering=True)
     policy.require_untampered(Policy(tampering="allow"), "reject", [threads, patch])
     policy.require_untampered(Policy(), "allow", [threads, patch])
     policy.require_untampered(Policy(), "reject", [threads])

@@ -11,7 +11,7 @@ from kernel_scientist import problems
 from kernel_scientist.evaluate.timing import impossible
 from kernel_scientist.evaluate.timing.conditions import Load
 from kernel_scientist.evaluate.timing.estimate import Estimator, Samples
-from kernel_scientist.evaluate.timing.plan import Plan
+from kernel_scientist.evaluate.timing.plan import TimingPlan
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup
@@ -24,7 +24,7 @@ from tests.conftest import ROOT
 OVERHEAD_NS = 4_000
 CASES = tuple(Case(sizes={"size": n}, seed=1) for n in (1024, 4096))
 IDENTITY = problems.load(ROOT / "problems/identity")
-PLAN = Plan(CASES, "k", REFERENCE, 4, 1, 1, 0.95)
+PLAN = TimingPlan(CASES, "k", REFERENCE, 4, 1, 1, 0.95)
 SLOW = Machine("slow", 1e-6, {"fp16": 1.0})
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from kernel_scientist.evaluate.correctness.inputs import InputSet
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.evaluate.timing.estimate import Samples
-from kernel_scientist.evaluate.timing.plan import Plan
+from kernel_scientist.evaluate.timing.plan import TimingPlan
 from kernel_scientist.evaluate.timing.schedule import decided, hopeless
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.workers.client import Row
@@ -34,9 +34,9 @@ def add(samples: Samples, stage: int, block: int, times_us: tuple[float, float])
             samples.add(name, CASE.name, stage, block, Row(1, ns, Reading(ns, ns, 0)))
 
 
-def plan(*margins: float, drop_below: float = 0.0) -> Plan:
+def plan(*margins: float, drop_below: float = 0.0) -> TimingPlan:
     """Return a plan of three stages."""
-    return Plan((CASE,), "candidate", "baseline", 4, 1, 3, 1 - 0.05 / 3, margins, 2, drop_below)
+    return TimingPlan((CASE,), "candidate", "baseline", 4, 1, 3, 1 - 0.05 / 3, margins, 2, drop_below)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_disturbed_row_drops_no_candidate_whose_interval_reaches_the_baseline(
 
 
 def test_without_a_baseline_nothing_is_decided() -> None:
-    alone = Plan((CASE,), "candidate", None, 4, 1, 3, 0.98)
+    alone = TimingPlan((CASE,), "candidate", None, 4, 1, 3, 0.98)
     assert not decided(alone, timed(2.0, 2), 2) and not hopeless(alone, timed(0.1, 1), 2)
 
 

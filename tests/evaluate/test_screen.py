@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kernel_scientist.evaluate.screen import screening
 from kernel_scientist.evaluate.screen.screening import screen
-from kernel_scientist.evaluate.screen.source import Finding, PythonFile
+from kernel_scientist.evaluate.screen.source import PythonFile, RuleMatch
 from kernel_scientist.evaluate.screen.tampering import tampering
 from tests.cheats import corpus
 from tests.conftest import ROOT
@@ -190,4 +190,4 @@ def test_it_raises_nothing_and_takes_bounded_time(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(screening, "of_kernelguard", lambda _source: iter(()))  # type: ignore[reportUnknownLambdaType]
         found = list(screening.findings(text))
-    assert all(isinstance(finding, Finding) for finding in found) and time.process_time() - start < 5
+    assert all(isinstance(finding, RuleMatch) for finding in found) and time.process_time() - start < 5

@@ -20,7 +20,7 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows import work_pool
-from kernel_scientist.campaign.pool.evaluator import Request
+from kernel_scientist.campaign.pool_evaluator import PoolRequest
 from kernel_scientist.problems.imports import dvc_digest
 from kernel_scientist.records.errors import SetupError, StoppedError
 from tests.conftest import ROOT, Cli, lab_environment, new_lab
@@ -151,7 +151,7 @@ def test_a_host_evaluates_a_kernel_and_one_with_another_problem_refuses(
 
 
 def test_a_deleted_flow_run_is_sent_again_and_a_deleted_deployment_is_named(prefect_api: str) -> None:
-    name, request = "deleting", Request(operation="describe", params={}, problem_digest="", evaluator_digest="")
+    name, request = "deleting", PoolRequest(operation="describe", params={}, problem_digest="", evaluator_digest="")
     errors = list[BaseException]()
 
     def send() -> None:

@@ -149,7 +149,7 @@ def test_a_free_device_is_taken_past_those_who_want_another(device: str, start: 
 
 @given(st.binary(max_size=200), st.text(max_size=50))
 def test_what_others_write_is_only_text(content: bytes, purpose: str) -> None:
-    place = device_queue.Place(Note.of_this_process(("nothing",), purpose, ""))
+    place = device_queue.QueuePlace(Note.of_this_process(("nothing",), purpose, ""))
     try:
         (own,) = [t for t in device_queue.tickets() if t.order == place.order]
         assert own.words.isprintable()

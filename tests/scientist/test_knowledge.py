@@ -10,8 +10,8 @@ from kernel_scientist import problems
 from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Knowledge
-from kernel_scientist.scientist.context import knowledge
-from kernel_scientist.scientist.context.knowledge import Document, choose, estimated_tokens, load
+from kernel_scientist.scientist import knowledge
+from kernel_scientist.scientist.knowledge import Document, choose, estimated_tokens, load
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "knowledge"

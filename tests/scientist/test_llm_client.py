@@ -20,8 +20,8 @@ from kernel_scientist.scientist.llm import costs
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
-from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
-from kernel_scientist.scientist.prompts import Prompt
+from kernel_scientist.scientist.llm.response_cache import LlmRequest, Reply, ResponseCache
+from kernel_scientist.scientist.prompts import Message, Prompt
 from kernel_scientist.tracking import run_content
 from tests.scientist.model_server import ModelServer, Response, Script, serving
 

@@ -21,7 +21,8 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, LlmCall, Verdict
 from kernel_scientist.records.params import Harness, Params
-from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
+from kernel_scientist.scientist.llm.response_cache import LlmRequest, Reply, ResponseCache
+from kernel_scientist.scientist.prompts import Message
 from kernel_scientist.tracking import campaign_params, flow_links, local_store, snapshots
 from kernel_scientist.tracking.access import require_reachable
 from kernel_scientist.tracking.campaign_run import CampaignRun

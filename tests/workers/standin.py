@@ -73,7 +73,7 @@ class Shop(WorkerPool):
         return {**super()._environment(), LIBRARY: str(library())}
 
 
-class Library(cpp.Library):
+class Library(cpp.SharedObject):
     """A kernel's library, whose functions take time on the device."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
@@ -95,7 +95,7 @@ def _on_device(function: Callable[..., Any]) -> Callable[..., Any]:
 
 if LIBRARY in os.environ:  # in a workers' parent: what torch has loaded is the stand-in
     loaded = runtime(os.environ[LIBRARY])
-    cpp.Library = Library
+    cpp.SharedObject = Library
     plain = extension._counted  # pyright: ignore[reportPrivateUsage]
     extension._counted = lambda function: plain(_on_device(function))  # pyright: ignore[reportPrivateUsage]
     buffers.Runtime = type("Standin", (), {"loaded": staticmethod(lambda: loaded)})

@@ -1,1 +1,1 @@
-"""`target: kernelbot`: GPU MODE's leaderboard as the external judge that times kernels on a GPU."""
+"""`target: kernelbot`: GPU MODE's leaderboard checks and times kernels on a GPU of its own."""

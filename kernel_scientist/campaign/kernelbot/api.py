@@ -34,20 +34,20 @@ ENDED = ("succeeded", "failed", "timed_out", "hacked")
 SECRET = "secret_seed"
 
 
-class Message(BaseModel):
+class ApiAnswer(BaseModel):
     """Base of all answers."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Job(Message):
+class RunnerJob(ApiAnswer):
     """The state of a submission on its runner."""
 
     status: str = "initial"
     error: str | None = None
 
 
-class Run(Message):
+class Run(ApiAnswer):
     """One run of a submission: its test, benchmark or ranked run, public or with the secret seed."""
 
     mode: str
@@ -70,7 +70,7 @@ class Run(Message):
         return {str(k): str(v) for k, v in value.items() if k != SECRET} if isinstance(value, dict) else {}
 
 
-class Listed(Message):
+class Listed(ApiAnswer):
     """A submission in the user's list."""
 
     id: int
@@ -82,7 +82,7 @@ class Submission(Listed):
 
     done: bool = False
     runs: tuple[Run, ...] = ()
-    job: Job | None = None
+    job: RunnerJob | None = None
 
     @field_validator("runs", mode="before")
     @classmethod

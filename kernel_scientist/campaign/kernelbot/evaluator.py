@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kernel_scientist.campaign.kernelbot import results
 from kernel_scientist.campaign.kernelbot.api import Api, Submission, credentials
-from kernel_scientist.campaign.kernelbot.judge import Judge, Register
+from kernel_scientist.campaign.kernelbot.leaderboard import LeaderboardClient, Register
 from kernel_scientist.evaluate.predicted import PredictedEvaluator
 from kernel_scientist.evaluate.timing.plan import TimedSource
 from kernel_scientist.hardware.gpus import Gpu
@@ -39,11 +39,17 @@ class KernelbotEvaluator(PredictedEvaluator):
     """Evaluates kernels with the leaderboard: each source is one submission, one after the other."""
 
     def __init__(
-        self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu, judge: Judge
+        self,
+        problem: Problem,
+        profile: str,
+        harness: Harness,
+        pool: WorkerPool,
+        gpu: Gpu,
+        leaderboard: LeaderboardClient,
     ) -> None:
         super().__init__(problem, profile, harness, pool, gpu)
-        self.judge, self.settings = judge, judge.settings
-        judge.stopped = pool.stopped
+        self.leaderboard, self.settings = leaderboard, leaderboard.settings
+        leaderboard.stopped = pool.stopped
 
     @staticmethod
     def connected(params: Params, problem: Problem, pool: WorkerPool, gpu: Gpu) -> "KernelbotEvaluator":
@@ -52,8 +58,8 @@ class KernelbotEvaluator(PredictedEvaluator):
         if not board:
             raise SetupError(f"problem {problem.name} has no leaderboard in lab.yml; set kernelbot.leaderboard")
         register = Register(environment.root() / "data" / "kernelbot" / "submissions.db")
-        judge = Judge(Api(credentials()), register, board, params.kernelbot)
-        return KernelbotEvaluator(problem, params.profile, params.harness, pool, gpu, judge)
+        leaderboard = LeaderboardClient(Api(credentials()), register, board, params.kernelbot)
+        return KernelbotEvaluator(problem, params.profile, params.harness, pool, gpu, leaderboard)
 
     def is_timed(self, kernel: Kernel) -> bool:
         """Whether a kernel can be timed: any can."""
@@ -91,20 +97,20 @@ class KernelbotEvaluator(PredictedEvaluator):
         if evaluation.verdict is not Verdict.OK:
             return Confirmation(confirmed=False, reason=evaluation.reason, evaluation=evaluation)
         scores = ", ".join(f"{v} us {k[7:]}" for k, v in evaluation.environment.items() if k.startswith("ranked_"))
-        ranked = f"ranked on {self.judge.board}: {scores or 'no score'}"
+        ranked = f"ranked on {self.leaderboard.board}: {scores or 'no score'}"
         faster = baseline is None or ((found := evaluation.speedup_over(baseline)) is not None and found.faster)
         reason = ranked if faster else f"{ranked}; not faster than {baseline}"
         return Confirmation(confirmed=faster and bool(scores), reason=reason, evaluation=evaluation)
 
     def _evaluated(self, so_far: Evaluation, kernel: Kernel, others: Sequence[TimedSource], mode: str) -> Evaluation:
         try:
-            submission = self.judge.result(kernel.name, self._submitted(kernel.source), mode)
+            submission = self.leaderboard.result(kernel.name, self._submitted(kernel.source), mode)
         except KernelFailure as failure:
             return failed(failure, so_far.model_copy(update={"by_model": False, "predictions": ()}))
         runner = next((run.runner for run in submission.runs if run.runner), "")
         known = {
             **so_far.environment,
-            "leaderboard": f"{self.judge.board} on {self.settings.gpu}",
+            "leaderboard": f"{self.leaderboard.board} on {self.settings.gpu}",
             "submission": str(submission.id),
             "runner": runner or "",
             "compared": "times of separate submissions",
@@ -139,13 +145,13 @@ class KernelbotEvaluator(PredictedEvaluator):
 
     def _rival(self, other: TimedSource) -> Submission:
         text = AS_SUBMISSION if other.name == REFERENCE else other.source
-        return self.judge.result(other.name, self._submitted(text), "benchmark")
+        return self.leaderboard.result(other.name, self._submitted(text), "benchmark")
 
     def _submitted(self, text: str) -> str:
         """Return a kernel's source as it is submitted: with the leaderboard's header, rewritten if that is wanted."""
         if self.settings.rewrite:
             text = without_word(text) or text
-        header = f"#!POPCORN leaderboard {self.judge.board}\n#!POPCORN gpus {self.settings.gpu}\n"
+        header = f"#!POPCORN leaderboard {self.leaderboard.board}\n#!POPCORN gpus {self.settings.gpu}\n"
         return text if text.startswith("#!POPCORN") else header + text
 
 

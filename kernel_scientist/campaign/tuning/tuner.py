@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from kernel_scientist.campaign.evaluation_context import EvaluationContext
-from kernel_scientist.campaign.pool.evaluator import PoolEvaluator
+from kernel_scientist.campaign.bench import Bench
+from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
 from kernel_scientist.compile.source import Value
 from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
 from kernel_scientist.records.kernel import Experiment, Kernel, Try, Verdict, digest
@@ -14,25 +14,25 @@ from kernel_scientist.search import tunables
 
 
 def tune(
-    context: EvaluationContext, base: Kernel, name: str, is_tried: Callable[[str], bool], stop: Callable[[], bool]
+    bench: Bench, base: Kernel, name: str, is_tried: Callable[[str], bool], stop: Callable[[], bool]
 ) -> Kernel | None:
     """Return the best other configuration as a kernel of that name; None when there was nothing to try.
 
     `is_tried`: whether a source was evaluated before. `stop`: whether to try no further configuration. Raises
     InfrastructureError when a timing fails for reasons other than the kernel.
     """
-    params = context.params
+    params = bench.params
     # one stage without a margin is enough: the best configuration is evaluated in full as a kernel of the campaign
     quick = params.harness.model_copy(update={"stages": 1, "noise_runs": 0})
     seed = int(digest(f"{params.search.seed}/{base.name}/{base.digest}")[:8], 16)
-    measure = partial(_measured, context, context.evaluator.with_harness(quick), base)
+    measure = partial(_measured, bench, bench.evaluator.with_harness(quick), base)
     tries = tunables.tune(base, measure, params.tuning.tries, seed, is_tried, stop)
     best = tunables.winner(tries)
     return tuned(base, name, best, tries, "timed against it") if best else None
 
 
 def _measured(
-    context: EvaluationContext,
+    bench: Bench,
     evaluator: Evaluator | PoolEvaluator,
     base: Kernel,
     values: Mapping[str, Value],
@@ -40,10 +40,10 @@ def _measured(
 ) -> Try:
     began = time.monotonic()
     kernel = Kernel(name=f"{base.name}-try", language=base.language, source=source)
-    with context.quiet.building():
+    with bench.quiet.building():
         evaluation = evaluator.check(kernel, evaluator.compile(kernel))
     if evaluation.verdict is Verdict.OK:
-        with context.device(f"tune {base.name}"):
+        with bench.device(f"tune {base.name}"):
             evaluation = evaluator.time(kernel, evaluation, [TimedSource.of(base)])
     speedup = evaluation.speedup_over(base.name)
     ratio = speedup.ratio if speedup else None

@@ -20,8 +20,8 @@ from kernel_scientist.workers.validation import protocol_violation
 MOST_TOLD, WORDS, NAME = 10, 400, 80
 
 
-class Configuration(BaseModel):
-    """One of an autotuner's configurations, with which it launched (`gpu.capture.jit`)."""
+class LaunchedConfiguration(BaseModel):
+    """One of an autotuner's configurations, with which it launched (`gpu.fake.jit`)."""
 
     model_config = ConfigDict(frozen=True)
     kernel: str
@@ -40,13 +40,13 @@ class Coverage(BaseModel):
     """Also for races and values that nobody wrote."""
     kernels_checked: frozenset[str] = frozenset()
     """Names of the kernels of which at least one program was."""
-    configurations: tuple[Configuration, ...] = ()
+    configurations: tuple[LaunchedConfiguration, ...] = ()
     """Of autotuners, in their turn."""
     seconds: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """CPU time of the call."""
 
 
-class Call(BaseModel):
+class CallReport(BaseModel):
     """The report on one call."""
 
     defects: tuple[Defect, ...]
@@ -68,7 +68,7 @@ class MemoryReports:
     """Numbers of the configurations that were tried, or cannot be launched, by autotuned kernel and their number."""
     configurations: dict[str, int] = field(default_factory=dict[str, int])
     """How many there are, by the same."""
-    latest: tuple[Configuration, ...] = ()
+    latest: tuple[LaunchedConfiguration, ...] = ()
     """Those of the last call."""
     last: protocol.Header = field(default_factory=protocol.Header)
     """The last report."""
@@ -141,9 +141,9 @@ def _sentence(defect: Defect) -> str:
     return printable(f"{where}: {defect.note}; {place}")[:WORDS]
 
 
-def _calls(report: protocol.Header) -> list[Call]:
+def _calls(report: protocol.Header) -> list[CallReport]:
     calls: Any = report.get("calls")
     try:
-        return [Call.model_validate(call) for call in calls or ()]
+        return [CallReport.model_validate(call) for call in calls or ()]
     except (ValidationError, TypeError) as error:
         raise protocol_violation("no report on memory") from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from kernel_scientist.evaluate.driver import Driver
-from kernel_scientist.evaluate.screen.source import Finding
+from kernel_scientist.evaluate.screen.source import RuleMatch
 from kernel_scientist.problems.problem import Policy, Profile
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure, printable
@@ -126,7 +126,7 @@ def operation_name(operation: str) -> str:
     return operation.removeprefix("aten::")
 
 
-def require_untampered(policy: Policy, run: Literal["reject", "allow"], findings: Sequence[Finding]) -> None:
+def require_untampered(policy: Policy, run: Literal["reject", "allow"], findings: Sequence[RuleMatch]) -> None:
     """Raise KernelFailure (rejected) for the first finding of tampering, unless the problem or the run allows it.
 
     `run` is `harness.tampering` of params.yaml.

@@ -14,7 +14,7 @@ from kernel_scientist.records.evaluation import CompileReport
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.client import Output, Part, WorkerClient
+from kernel_scientist.workers.client import ExecutionMode, Output, WorkerClient
 from kernel_scientist.workers.untrusted.outputs import tensors
 
 
@@ -30,13 +30,13 @@ def noise(driver: Driver, worker: WorkerClient, case: Case, reports: MemoryRepor
     """
     inputs, found = driver.inputs.draw(case), list[list[torch.Tensor]]()
     for descending in (False, True):
-        worker.execute(Part(checked=True, descending=descending))
+        worker.execute(ExecutionMode(checked=True, descending=descending))
         with reports.of_call(worker):
             _, (output,) = driver.row(worker, {0: inputs})
         if not descending:
             driver.verify([inputs], [output])
         found.append(values(output))
-    worker.execute(Part(checked=True))
+    worker.execute(ExecutionMode(checked=True))
     if [one.shape for one in found[0]] != [one.shape for one in found[1]]:
         raise KernelFailure(Verdict.INCORRECT, f"{case.name}: two calls on the same inputs return different forms")
     return difference(*found)

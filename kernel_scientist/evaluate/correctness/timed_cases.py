@@ -13,15 +13,15 @@ from typing import Any
 import torch
 from pydantic import BaseModel, Field, ValidationError
 
-from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.problems.trees import changed
 from kernel_scientist.records.evaluation import Launch
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
-from kernel_scientist.workers.client import Output, Part, WorkerClient
+from kernel_scientist.workers.client import ExecutionMode, Output, WorkerClient
 from kernel_scientist.workers.untrusted.outputs import tensors
 from kernel_scientist.workers.validation import protocol_violation
 
@@ -98,7 +98,7 @@ class TimedCases:
     def count(self, worker: WorkerClient, case: Case) -> None:
         """Execute samples of a case's launches and count what they do; nothing is compared. Raises KernelFailure."""
         reports, launches = MemoryReports(), [one for one in self._launches if one.case == case.name]
-        self._call(worker, case, reports, Part(AT_ONCE, _tuned(launches), True))
+        self._call(worker, case, reports, ExecutionMode(AT_ONCE, _tuned(launches), True))
         self.calls[case.name] = _parsed(reports.last)
 
     def _checked(self, worker: WorkerClient, case: Case, reports: MemoryReports, share_s: float) -> bool:
@@ -119,7 +119,7 @@ class TimedCases:
         launched, before_s = self.calls[case.name].extent.launches, reports.seconds
         new = {name for name, _, _ in launched} - self._watched
         if new and all(executed == every for _, executed, every in launched):
-            self._call(worker, case, reports, Part(tuned=tuned, checked=True))
+            self._call(worker, case, reports, ExecutionMode(tuned=tuned, checked=True))
             self._watched |= new
             self._left_s -= reports.seconds - before_s
 
@@ -139,7 +139,7 @@ class TimedCases:
         self, worker: WorkerClient, case: Case, launches: Sequence[Launch], reports: MemoryReports, seconds: float
     ) -> bool:
         """Check a case; a worker executes no more of it after so many seconds. Returns whether it could be compared."""
-        part = Part(seconds, _tuned(launches), case.name in self._counted)
+        part = ExecutionMode(seconds, _tuned(launches), case.name in self._counted)
         output = self._call(worker, case, reports, part)
         call = self.calls[case.name] = _parsed(reports.last)
         self._left_s -= call.extent.seconds
@@ -149,7 +149,7 @@ class TimedCases:
         self._require_right(self._inputs[case.name], output, call)
         return True
 
-    def _call(self, worker: WorkerClient, case: Case, reports: MemoryReports, part: Part) -> Output:
+    def _call(self, worker: WorkerClient, case: Case, reports: MemoryReports, part: ExecutionMode) -> Output:
         """Call the kernel on a case's inputs; return its output, which is whole or not."""
         if case.name not in self._inputs:
             self._inputs[case.name] = self.driver.inputs.draw(case)

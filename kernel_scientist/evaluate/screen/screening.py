@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.evaluate.screen.source import Finding, PythonFile, Severity
+from kernel_scientist.evaluate.screen.source import PythonFile, RuleMatch, Severity
 from kernel_scientist.evaluate.screen.tampering import tampering
 
 MAX_SOURCE = 200_000
@@ -39,12 +39,12 @@ ADDRESSED = re.compile(
 
 
 @functools.lru_cache(maxsize=REMEMBERED)
-def screen(source: str) -> tuple[Finding, ...]:
+def screen(source: str) -> tuple[RuleMatch, ...]:
     """Return the findings of a source: tampering first, then by severity and line. The result is deterministic.
 
     Never raises, for any text, and ends in bounded time.
     """
-    by_name: defaultdict[str, dict[int | None, Finding]] = defaultdict(dict)
+    by_name: defaultdict[str, dict[int | None, RuleMatch]] = defaultdict(dict)
     for finding in sorted(findings(source), key=_order):
         lines = by_name[finding.name]
         if finding.line not in lines and len(lines) < MAX_MATCHES:
@@ -53,29 +53,29 @@ def screen(source: str) -> tuple[Finding, ...]:
     return tuple(sorted((finding for lines in by_name.values() for finding in lines.values()), key=_order))
 
 
-def _order(finding: Finding) -> tuple[bool, int, int, str, str]:
+def _order(finding: RuleMatch) -> tuple[bool, int, int, str, str]:
     rank = list(Severity).index(finding.severity)
     return not finding.tampering, -rank, finding.line or 0, finding.name, finding.detail
 
 
-def findings(source: str) -> Iterator[Finding]:
+def findings(source: str) -> Iterator[RuleMatch]:
     """Yield every finding, in no particular order. An unreadable source yields the finding `unreadable`."""
     if len(source) > MAX_SOURCE:
         detail = f"{len(source)} characters: more than {MAX_SOURCE} are not screened"
-        yield Finding("too-long", Severity.HIGH, None, detail)
+        yield RuleMatch("too-long", Severity.HIGH, None, detail)
         return
     for match in ADDRESSED.finditer(source):
-        yield Finding("judge-addressed", Severity.MEDIUM, source.count("\n", 0, match.start()) + 1, match[0])
+        yield RuleMatch("judge-addressed", Severity.MEDIUM, source.count("\n", 0, match.start()) + 1, match[0])
     yield from of_kernelguard(source)
     try:
         yield from tampering(PythonFile(source))
     except (SyntaxError, ValueError) as error:
-        yield Finding("unreadable", Severity.MEDIUM, None, str(error))
+        yield RuleMatch("unreadable", Severity.MEDIUM, None, str(error))
     except (RecursionError, MemoryError):
-        yield Finding("unreadable", Severity.HIGH, None, "nested too deeply to be read")
+        yield RuleMatch("unreadable", Severity.HIGH, None, "nested too deeply to be read")
 
 
-def of_kernelguard(source: str) -> Iterator[Finding]:
+def of_kernelguard(source: str) -> Iterator[RuleMatch]:
     """Yield the matches of kernelguard's rules, which run in a separate process."""
     spec = importlib.util.find_spec("kernelguard")
     assert spec is not None and spec.origin is not None, "kernelguard is a dependency"
@@ -85,8 +85,10 @@ def of_kernelguard(source: str) -> Iterator[Finding]:
         run = subprocess.run(command, input=text, capture_output=True, timeout=TIMEOUT_S, env={}, check=True)
         matches: list[dict[str, Any]] = json.loads(run.stdout)["matched_patterns"]
     except (subprocess.SubprocessError, ValueError, KeyError):
-        yield Finding("kernelguard:unfinished", Severity.MEDIUM, None, "its rules did not finish on this text in time")
+        yield RuleMatch(
+            "kernelguard:unfinished", Severity.MEDIUM, None, "its rules did not finish on this text in time"
+        )
         return
     for match in matches:
         severity = Severity.HIGH if match["severity"] == "critical" else Severity(match["severity"])
-        yield Finding(f"kernelguard:{match['pattern'].lower().replace('_', '-')}", severity, None, match["evidence"])
+        yield RuleMatch(f"kernelguard:{match['pattern'].lower().replace('_', '-')}", severity, None, match["evidence"])

@@ -36,7 +36,7 @@ class Severity(StrEnum):
     HIGH = "high"
 
 
-class Finding(NamedTuple):
+class RuleMatch(NamedTuple):
     """One match of a rule in a source."""
 
     name: str

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from kernel_scientist.evaluate.screen.source import CppText, Finding, PythonFile, Severity, assigned, is_literal
+from kernel_scientist.evaluate.screen.source import CppText, PythonFile, RuleMatch, Severity, assigned, is_literal
 
 PUBLIC = re.compile(r"kernel_scientist(?:\.languages(?:\.cpp)?)?(?:\.(?:load|CompileError))?(?:\.|$)")
 """Names of this package that a kernel may import: `load` and `CompileError`, also under their old path."""
@@ -68,7 +68,7 @@ Reason = tuple[str, str]
 """The kind of a finding and its detail."""
 
 
-def tampering(file: PythonFile) -> Iterator[Finding]:
+def tampering(file: PythonFile) -> Iterator[RuleMatch]:
     """Yield a finding for each way in which a kernel tampers, in no particular order."""
     for node in file.nodes:
         reasons = [*_of_path(file.path(node)), *_of_import(node), *_of_node(file, node)]
@@ -88,8 +88,8 @@ def is_internal(path: str) -> bool:
     return public is not None and path[public.end() :].split(".")[0] in INTERNALS
 
 
-def _finding(reason: Reason, line: int) -> Finding:
-    return Finding(f"tampering:{reason[0]}", Severity.HIGH, line, reason[1], tampering=True)
+def _finding(reason: Reason, line: int) -> RuleMatch:
+    return RuleMatch(f"tampering:{reason[0]}", Severity.HIGH, line, reason[1], tampering=True)
 
 
 def _of_path(path: str) -> Iterator[Reason]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.timing import schedule, statistics
-from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
+from kernel_scientist.evaluate.timing.plan import TimedSource, TimingPlan
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import digest
@@ -60,7 +60,7 @@ def keep(driver: Driver, profile: str, noise: list[float]) -> list[float]:
 
 
 def measure(
-    driver: Driver, plan: Plan, source: TimedSource, hold: Hold, limit_s: float = math.inf
+    driver: Driver, plan: TimingPlan, source: TimedSource, hold: Hold, limit_s: float = math.inf
 ) -> tuple[list[float], int]:
     """Time a source against itself `harness.noise_runs` times, with all stages; return the noise after each stage.
 

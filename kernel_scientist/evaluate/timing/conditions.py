@@ -31,7 +31,7 @@ CGROUP_STATS = (Path("/sys/fs/cgroup/cpu.stat"), Path("/sys/fs/cgroup/cpu/cpu.st
 def describe(pool: WorkerPool) -> dict[str, str]:
     """Return the machine, the versions and the settings of a pool's measurements."""
     return {
-        "judge": environment.evaluator_digest()[:12],
+        "evaluator": environment.evaluator_digest()[:12],
         "machine": cpu.model(),
         "cores": str(cpu.cores()),
         "threads": str(pool.threads),

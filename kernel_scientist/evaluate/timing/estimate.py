@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kernel_scientist.evaluate.timing import statistics
-from kernel_scientist.evaluate.timing.plan import Plan
+from kernel_scientist.evaluate.timing.plan import TimingPlan
 from kernel_scientist.evaluate.timing.statistics import Blocks
 from kernel_scientist.hardware.peaks import Machine, floor_us
 from kernel_scientist.problems.problem import Problem
@@ -219,7 +219,7 @@ class Estimator:
     def result(
         self,
         evaluation: Evaluation,
-        plan: Plan,
+        plan: TimingPlan,
         samples: Samples,
         others: Sequence[str],
         finalists: Sequence[str] = (),
@@ -256,7 +256,7 @@ class Estimator:
         """Whether a time below the floor is impossible: the work is a least one, and the machine's bound is certain."""
         return self.problem.work_is_least and self.machine is not None and self.machine.certain
 
-    def impossible(self, plan: Plan, samples: Samples) -> tuple[Timing, ...]:
+    def impossible(self, plan: TimingPlan, samples: Samples) -> tuple[Timing, ...]:
         """Return the times of the candidate that no machine of this kind can reach."""
         if not self.accuses:
             return ()
@@ -275,7 +275,7 @@ class Estimator:
             samples_us=tuple(values),
         )
 
-    def speedup(self, samples: Samples, plan: Plan, against: str) -> Speedup:
+    def speedup(self, samples: Samples, plan: TimingPlan, against: str) -> Speedup:
         """Return how many times faster the candidate was than `against` in the same blocks."""
         name, margin = plan.candidate, plan.margin(samples.stages)
         estimate = statistics.ratio(samples.table(name), samples.table(against))

@@ -6,13 +6,13 @@ from kernel_scientist.evaluate.driver import Driver
 from kernel_scientist.evaluate.timing import schedule
 from kernel_scientist.evaluate.timing.conditions import Load
 from kernel_scientist.evaluate.timing.estimate import Estimator, Samples
-from kernel_scientist.evaluate.timing.plan import Plan, TimedSource
+from kernel_scientist.evaluate.timing.plan import TimedSource, TimingPlan
 from kernel_scientist.records.evaluation import Timing
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
 
 
-def timed(driver: Driver, estimator: Estimator, plan: Plan, sources: Sequence[TimedSource]) -> Samples:
+def timed(driver: Driver, estimator: Estimator, plan: TimingPlan, sources: Sequence[TimedSource]) -> Samples:
     """Time all sources by the plan (`schedule.run`), twice if a time of the candidate is impossible.
 
     Raises KernelFailure when the candidate fails, or one of its cases is impossible both times.

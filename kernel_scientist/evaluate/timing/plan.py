@@ -34,7 +34,7 @@ def never() -> bool:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TimingPlan:
     """A timing: cases, the candidate, and the group-sequential test that decides."""
 
     cases: tuple[Case, ...]

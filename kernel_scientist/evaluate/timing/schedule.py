@@ -12,11 +12,11 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from kernel_scientist.evaluate.correctness.inputs import InputSet
 from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.evaluate.timing import statistics
 from kernel_scientist.evaluate.timing.estimate import Samples
-from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, Plan, TimedSource
+from kernel_scientist.evaluate.timing.plan import LEAST_STAGES, TimedSource, TimingPlan
 from kernel_scientist.records.errors import BesideError, InfrastructureError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.sandbox import device_queue
@@ -33,7 +33,7 @@ Scheduling = Mapping[str, Mapping[int, object]]
 PARENT = ""
 
 
-def run(driver: Driver, plan: Plan, sources: Sequence[TimedSource]) -> Samples:
+def run(driver: Driver, plan: TimingPlan, sources: Sequence[TimedSource]) -> Samples:
     """Time all sources by the plan.
 
     Raises KernelFailure when the candidate fails, BesideError when another source does.
@@ -55,7 +55,7 @@ class _TimingRun:
     """State of a timing in progress."""
 
     driver: Driver
-    plan: Plan
+    plan: TimingPlan
     samples: Samples = field(default_factory=Samples)
     workers: dict[str, WorkerClient] = field(default_factory=dict[str, WorkerClient])
     calls: dict[str, int] = field(default_factory=dict[str, int])
@@ -188,7 +188,7 @@ class _TimingRun:
             raise BesideError(name, failure.reason) from failure
 
 
-def hopeless(plan: Plan, samples: Samples, blocks: int) -> bool:
+def hopeless(plan: TimingPlan, samples: Samples, blocks: int) -> bool:
     """Whether the candidate is so much slower than the baseline that the rest of the first stage is skipped.
 
     The whole interval says so, not its middle: beside other work an honest kernel may look three times as slow in two
@@ -203,7 +203,7 @@ def hopeless(plan: Plan, samples: Samples, blocks: int) -> bool:
     return high < plan.drop_below
 
 
-def decided(plan: Plan, samples: Samples, stage: int) -> bool:
+def decided(plan: TimingPlan, samples: Samples, stage: int) -> bool:
     """Whether no further stage is needed: the candidate is slower, is faster in two sets of workers, or is unlikely to
     be found faster while others want the device.
     """

@@ -37,7 +37,7 @@ def described(problem: Problem, case: Case) -> protocol.Header:
 def _described(problem: Problem, case: Case) -> protocol.Header:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    from kernel_scientist.gpu.capture.files.large_tensors import SkipsLarge
+    from kernel_scientist.gpu.capture.large_tensors import SkipsLarge
 
     try:
         with FakeTensorMode():

@@ -19,9 +19,9 @@ from typing import Any
 from pydantic import ValidationError, model_validator
 
 from kernel_scientist.gpu.capture import case_shapes
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.capture.code_findings import findings
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.isa import assembly
-from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.machine import build
 from kernel_scientist.gpu.model import constants, predict
 from kernel_scientist.gpu.model.issue import Issue
@@ -62,7 +62,7 @@ class CountedLaunch(Launch):
     """Why it was not."""
 
 
-class Answer(Record):
+class InspectionReply(Record):
     """The reply of the process."""
 
     failure: str
@@ -77,7 +77,7 @@ class Answer(Record):
     inline: tuple[Build, ...]
 
     @model_validator(mode="after")
-    def _whole(self) -> "Answer":
+    def _whole(self) -> "InspectionReply":
         if any(not 0 <= launch.code < len(self.codes) for launch in self.launches):
             raise ValueError("a launch of code that is not there")
         if any((launch.traffic is None) != (launch.issue is None) for launch in self.launches):
@@ -93,7 +93,7 @@ class Inspection:
 
     gpu: Gpu
     report: CompileReport
-    answer: Answer
+    answer: InspectionReply
     source: str
     """The submission's file."""
 
@@ -122,14 +122,14 @@ class Inspection:
             return f"its matrix products have {flops:.4g} flops of {work.flops:.4g} that the case needs"
         return predict.obstacle(launched, operations, work)
 
-    def _launched(self, case: str) -> list[predict.Load]:
+    def _launched(self, case: str) -> list[predict.KernelLoad]:
         return [
-            predict.Load(self.answer.codes[one.code], one.traffic, one.issue)
+            predict.KernelLoad(self.answer.codes[one.code], one.traffic, one.issue)
             for one in self.answer.launches
             if one.case == case and one.traffic is not None and one.issue is not None
         ]
 
-    def loads(self, case: str) -> list[predict.Load]:
+    def loads(self, case: str) -> list[predict.KernelLoad]:
         """Return the loads of a case's launches and of torch's operations among them, in order."""
         first = next((n for n, one in enumerate(self.answer.launches) if one.case == case), 0)
         operations = [one for one in self.answer.operations if one.case == case]
@@ -156,7 +156,7 @@ def inspect(
     """
     kept = _kept(source, problem, cases, gpu, counts)
     if kept.exists():
-        return _inspection(gpu, source, Answer.model_validate_json(kept.read_text()), 0.0, True)
+        return _inspection(gpu, source, InspectionReply.model_validate_json(kept.read_text()), 0.0, True)
     inputs = {case.name: case_shapes.described(problem, case) for case in cases}
     files = problem.read_sources("cuda")
     found = seen(problem.adapted(source), inputs, gpu, timeout_s, files=files, counts=counts)
@@ -217,7 +217,7 @@ def _kept(source: str, problem: Problem, cases: Sequence[Case], gpu: Gpu, counts
 
 def _ask(
     folder: Path, source: str, gpu: Gpu, timeout_s: float, what: Mapping[str, Any], readable: tuple[str, ...]
-) -> Answer:
+) -> InspectionReply:
     """Run the process, store the assembly that it left, and return its reply. Raises KernelFailure."""
     library = str(build.build(environment.cache_folder() / "machine")) if counted_here(gpu) else ""
     request: dict[str, Any] = {
@@ -246,7 +246,7 @@ def _ask(
         words = f"no call: kernel.py, line {line}: {name} does not compile by itself: {why}"
         raise CompilerEndedError(name, printable(words)[:WORDS])
     try:
-        answer = Answer.model_validate_json(_read(folder / "answer.json"))
+        answer = InspectionReply.model_validate_json(_read(folder / "answer.json"))
         texts = [_read(folder / f"{i}.s") for i in range(len(answer.codes))]
     except (OSError, ValidationError) as error:
         end = _end(status or 0, log, error)
@@ -299,7 +299,7 @@ def _end(status: int, log: str, error: Exception | None) -> str:
     return (log.strip().splitlines() or [f"its process ended by itself (exit status {status})"])[-1]
 
 
-def _inspection(gpu: Gpu, source: str, answer: Answer, seconds: float, cached: bool) -> Inspection:
+def _inspection(gpu: Gpu, source: str, answer: InspectionReply, seconds: float, cached: bool) -> Inspection:
     report = CompileReport(
         ok=not answer.failure,
         compiler=f"triton {metadata.version('triton')} for {gpu.arch}",

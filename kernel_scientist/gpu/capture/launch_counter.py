@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine import triton_arguments
 from kernel_scientist.gpu.machine.code import Code
@@ -24,10 +24,10 @@ from kernel_scientist.gpu.machine.executor import require_known
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.sampler import Counted, Sampler
-from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.gpu.model import executed
 from kernel_scientist.gpu.model.executed import LaunchCounts
-from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.gpu.model.predict import KernelLoad
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.evaluation import CodeObject
 
@@ -52,7 +52,7 @@ class LaunchCounter:
 
     def load(
         self, compiled: Any, bound: Mapping[str, Any], grid: Grid, code: CodeObject, unknown: Collection[int]
-    ) -> tuple[Load, set[int]]:
+    ) -> tuple[KernelLoad, set[int]]:
         """Return what a launch does, and the storages of integers that it writes. What it changes there is put back.
 
         `unknown`: addresses of storages whose content is not real. Raises UnknownValuesError, or as the machine:
@@ -70,7 +70,7 @@ class LaunchCounter:
         counted = LaunchCounts.model_validate(Counted(launch, counts).plain(Sources()))
         statements = launch.code.listing.statements
         traffic, issue = executed.traffic(counted, statements, self.gpu), executed.issue(counted, statements)
-        return Load(code, traffic, issue), written
+        return KernelLoad(code, traffic, issue), written
 
     def _code(self, text: str) -> Code:
         if text not in self._codes:
@@ -82,7 +82,7 @@ class LaunchCounter:
         have done, all of them run."""
         sampler = Sampler(self.facts)
 
-        def run(chosen: Options) -> launches.Result:
+        def run(chosen: Options) -> launches.LaunchResult:
             result = launches.run(launch, memory, replace(chosen, most_instructions=MOST_INSTRUCTIONS))
             name = launch.code.names[launch.name]
             require_known(launch.code, name, result, Sources())

@@ -15,16 +15,17 @@ from triton.compiler import CompiledKernel
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.capture import driver, jit, products, torch_writes
-from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.capture.files.limits import cpu_seconds
+from kernel_scientist.gpu.capture import products, torch_writes
 from kernel_scientist.gpu.capture.launch_counter import LaunchCounter, UnknownValuesError
+from kernel_scientist.gpu.capture.limits import cpu_seconds
+from kernel_scientist.gpu.fake import driver, jit
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.gpu.machine.allocations import tensors
 from kernel_scientist.gpu.machine.dispatch import Grid
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants
-from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.gpu.model.predict import KernelLoad
 from kernel_scientist.gpu.toolchains import disassembly
 from kernel_scientist.records.evaluation import CodeObject
 
@@ -40,7 +41,7 @@ FETCHING = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__i
 
 
 @dataclass(frozen=True)
-class Code:
+class CapturedKernel:
     """A compiled kernel."""
 
     number: int
@@ -51,7 +52,7 @@ class Code:
 
 
 @dataclass
-class Recorder:
+class LaunchRecorder:
     """The launches so far."""
 
     facts: Facts
@@ -71,7 +72,7 @@ class Recorder:
     """Addresses of storages whose contents are not real: the case's inputs, and what launches store to."""
     launches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     operations: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    codes: dict[int, Code] = field(default_factory=dict[int, Code])
+    codes: dict[int, CapturedKernel] = field(default_factory=dict[int, CapturedKernel])
     missed: list[str] = field(default_factory=list[str])
     functions: list[Any] = field(default_factory=list[Any])
     """The kernels that were launched."""
@@ -189,11 +190,11 @@ class Recorder:
 
         `tuned`: names of the constants and options that an autotuner chose.
         """
-        self.codes[id(compiled)] = Code(
+        self.codes[id(compiled)] = CapturedKernel(
             len(self.codes), *_read(compiled, tuned, self._products.get(id(compiled), ())), compiled
         )
 
-    def _code(self, compiled: Any) -> Code:
+    def _code(self, compiled: Any) -> CapturedKernel:
         """Return a kernel's code object. Raises OutOfResources as loading it on the device would."""
         metadata = compiled.metadata
         if excess := self.facts.excess(metadata.name, metadata.num_warps, metadata.shared):
@@ -210,7 +211,9 @@ class Recorder:
             return math.inf
         return predict.estimate(self.counter.gpu, load, self.constants).time_us
 
-    def _load(self, compiled: Any, bound: dict[str, Any], grid: Grid, code: CodeObject) -> tuple[Load | None, str]:
+    def _load(
+        self, compiled: Any, bound: dict[str, Any], grid: Grid, code: CodeObject
+    ) -> tuple[KernelLoad | None, str]:
         """Return what a launch does, or None and why that is not known."""
         if self.counter is None:
             return None, f"nothing here executes code for {self.facts.arch}"
@@ -275,7 +278,7 @@ class TorchRecorder(TorchFunctionMode):
     Results of operations on storages whose contents are not real are not real either.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: LaunchRecorder) -> None:
         super().__init__()
         self._recorder, self._unknown = recorder, recorder.unknown
 

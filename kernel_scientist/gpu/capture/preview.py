@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_scientist.gpu.capture import inspect as inspector
+from kernel_scientist.gpu.capture.code_findings import findings
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly
-from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.toolchains import cuda, hip, messages
 from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.gpu.toolchains.sources import hipified, joined

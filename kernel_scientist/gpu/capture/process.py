@@ -17,13 +17,13 @@ from typing import Any
 from triton.runtime import cache
 
 from kernel_scientist.compile import gpumode_compat
-from kernel_scientist.gpu.capture import recorded_builds
-from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.capture.fake_device import pretended
-from kernel_scientist.gpu.capture.files import large_tensors, whole_file
+from kernel_scientist.gpu.capture import large_tensors, whole_file
 from kernel_scientist.gpu.capture.launch_counter import LaunchCounter
-from kernel_scientist.gpu.capture.launches import Recorder, TorchRecorder
-from kernel_scientist.gpu.capture.reply import WORDS, Reply, is_compilation, words
+from kernel_scientist.gpu.capture.launches import LaunchRecorder, TorchRecorder
+from kernel_scientist.gpu.capture.reply import WORDS, InspectionProgress, is_compilation, words
+from kernel_scientist.gpu.fake import recorded_builds
+from kernel_scientist.gpu.fake.device import pretended
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
@@ -37,7 +37,7 @@ def main() -> None:
     cache.triton_key = lambda: ""  # the cache is this process's own, and the digest of Triton's files takes 0.3 s
     gc.freeze()
     request: dict[str, Any] = json.loads(Path("request.json").read_text())
-    recorder = Recorder(
+    recorder = LaunchRecorder(
         facts=Facts(**request["facts"]),
         counter=_counter(request),
         counts=request["counts"],
@@ -47,7 +47,7 @@ def main() -> None:
     recorder.install()
     seccomp.confine_builder(programs=not recorder.facts.amd)  # Triton starts NVIDIA's assembler as a program
     with pretended(recorder.facts), recorded_builds.captured() as builds:
-        reply = Reply(recorder, builds)
+        reply = InspectionProgress(recorder, builds)
         Path("begun").touch()
         if request["file"] is not None:
             whole_file.inspected(request, recorder, reply)
@@ -65,7 +65,7 @@ def _counter(request: dict[str, Any]) -> LaunchCounter | None:
     )
 
 
-def _submission(request: dict[str, Any], recorder: Recorder, reply: Reply) -> None:
+def _submission(request: dict[str, Any], recorder: LaunchRecorder, reply: InspectionProgress) -> None:
     """Call the submission's `custom_kernel` on every case, and compile its kernels alone if asked to."""
     try:
         kernel = _imported(request["modules"])

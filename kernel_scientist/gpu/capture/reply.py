@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from kernel_scientist.gpu.capture import standalone
-from kernel_scientist.gpu.capture.launches import Recorder, tunables
+from kernel_scientist.gpu.capture.files import standalone
+from kernel_scientist.gpu.capture.launches import LaunchRecorder, tunables
 from kernel_scientist.records.gpu import Build
 
 WORDS = 4000
@@ -23,10 +23,10 @@ COMPILER_S = 25.0
 
 
 @dataclass
-class Reply:
+class InspectionProgress:
     """What the process found so far."""
 
-    recorder: Recorder
+    recorder: LaunchRecorder
     builds: list[Build]
     failure: str = ""
     refused: bool = False

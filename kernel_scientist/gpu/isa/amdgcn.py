@@ -68,7 +68,7 @@ class Metadata(BaseModel):
 
 
 @dataclass
-class Body:
+class FunctionBody:
     """A function's instructions, its labels and the compiler's comments after it."""
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
@@ -117,9 +117,9 @@ def _metadata(text: str) -> Metadata:
     return Metadata.model_validate(parse_yaml(block[1].split("\n...")[0]))
 
 
-def _bodies(text: str, kernels: set[str]) -> dict[str, Body]:
+def _bodies(text: str, kernels: set[str]) -> dict[str, FunctionBody]:
     """Read each kernel's function from its label to `.Lfunc_end`, and the comments up to the next function."""
-    bodies: dict[str, Body] = {}
+    bodies: dict[str, FunctionBody] = {}
     inside, last = None, None
     for line in text.splitlines():
         if inside is not None:
@@ -128,13 +128,13 @@ def _bodies(text: str, kernels: set[str]) -> dict[str, Body]:
         elif (label := _LABEL.match(line)) is not None:
             last = last if label[1].startswith(".") else None
             if label[1] in kernels:
-                inside = bodies[label[1]] = Body()
+                inside = bodies[label[1]] = FunctionBody()
         elif last is not None and (comment := _COMMENT.match(line)) is not None:
             last.comments[comment[1]] = int(comment[2])
     return bodies
 
 
-def _take(line: str, body: Body) -> Body:
+def _take(line: str, body: FunctionBody) -> FunctionBody:
     code = line.split(";", 1)[0].split("//", 1)[0]
     if (label := _LABEL.match(code)) is not None:
         body.labels[label[1]] = len(body.instructions)
@@ -145,7 +145,7 @@ def _take(line: str, body: Body) -> Body:
 
 
 def _object(
-    kernel: Resources, body: Body, reserved: dict[str, int], arch: str, num_warps: int, shared_bytes: int
+    kernel: Resources, body: FunctionBody, reserved: dict[str, int], arch: str, num_warps: int, shared_bytes: int
 ) -> CodeObject:
     agpr = kernel.agpr_count
     vgpr = body.comments.get("NumVgprs", kernel.vgpr_count - agpr if kernel.vgpr_count >= agpr else kernel.vgpr_count)

@@ -12,11 +12,11 @@ import numpy as np
 from kernel_scientist.gpu.machine import twin_effects
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.dispatch import Grid, KernelLaunch, Options, Prepared, first_scalars, prepared
-from kernel_scientist.gpu.machine.launch import USUAL, Fault, Finding, Result
+from kernel_scientist.gpu.machine.launch import USUAL, Fault, Finding, LaunchResult
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.program import Array
-from kernel_scientist.gpu.machine.shadow import POINTER, Cause, Record, Shadow
+from kernel_scientist.gpu.machine.shadow import POINTER, Cause, FaultRecord, Shadow
 
 CHECK_ORDER = np.dtype([("scalars", "u4", 32), ("launch", "u4"), ("reserved", "u4"), ("seed", "u8")], align=True)
 REGION, REGIONS = 1 << 35, 1 << 11
@@ -36,7 +36,7 @@ MOST = 2_000_000
 """Wave instructions of a call that are checked."""
 
 
-class Outcome(IntEnum):
+class RunOutcome(IntEnum):
     """How a checking run ended; as in `native/checker.h`."""
 
     ENDED = 0
@@ -47,13 +47,13 @@ class Outcome(IntEnum):
 
 
 @dataclass(frozen=True)
-class Attempt:
+class CheckingRun:
     """A checking run of a launch, or the beginning of one."""
 
-    outcome: Outcome
+    outcome: RunOutcome
     groups: int
     """Workgroups that ended."""
-    result: Result
+    result: LaunchResult
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Checks:
         twin_effects.require(self.library, CHECK_ORDER)
         self.shadow = Shadow(self.library)
 
-    def run(self, launch: KernelLaunch, memory: Memory, options: Options = USUAL) -> Attempt:
+    def run(self, launch: KernelLaunch, memory: Memory, options: Options = USUAL) -> CheckingRun:
         """Run all workgroups of a launch as `launch.run` does, and note what is wrong."""
         assert options.groups is None, "a checking run is one of all workgroups"
         code, ready = launch.code, prepared(launch, memory, options)
@@ -115,9 +115,9 @@ class Checks:
         )  # fmt: skip
         self.shadow.define(place, segment.nbytes)
         refused = tuple(self._refusal(code, record) for record in self.records() if record.cause is Cause.REFUSED)
-        stuck = Outcome(outcome) is not Outcome.ENDED
-        return Attempt(
-            Outcome(outcome), int(done[1]), Result(executed, lanes, refused, int(done[0]), stuck, int(done[2]))
+        stuck = RunOutcome(outcome) is not RunOutcome.ENDED
+        return CheckingRun(
+            RunOutcome(outcome), int(done[1]), LaunchResult(executed, lanes, refused, int(done[0]), stuck, int(done[2]))
         )
 
     def note(self, words: str) -> None:
@@ -136,12 +136,12 @@ class Checks:
         for start, size in memory.writable():
             self.shadow.settle(start, size, pattern)
 
-    def _refusal(self, code: Code, record: Record) -> Finding:
+    def _refusal(self, code: Code, record: FaultRecord) -> Finding:
         return Finding(
             fault=Fault.REFUSED,
             statement=code.listing.statements[record.instruction],
-            places=code.places.chain(record.instruction),
-            small=code.places.small(record.instruction),
+            places=code.lines.chain(record.instruction),
+            small=code.lines.small(record.instruction),
             lane=record.lane,
             wave=record.wave,
             group=(record.group, 0, 0),
@@ -149,7 +149,7 @@ class Checks:
             times=record.lanes,
         )
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[FaultRecord]:
         """Return what is wrong so far."""
         return self.shadow.records()
 

@@ -10,8 +10,8 @@ from kernel_scientist.gpu.isa.symbols import plain
 from kernel_scientist.gpu.machine import listing as listings
 from kernel_scientist.gpu.machine import program as programs
 from kernel_scientist.gpu.machine.library import Library
-from kernel_scientist.gpu.machine.listing import Kernel, Statement
-from kernel_scientist.gpu.machine.places import Places
+from kernel_scientist.gpu.machine.line_table import LineTable
+from kernel_scientist.gpu.machine.listing import KernelDescriptor, Statement
 
 
 class Code:
@@ -28,12 +28,12 @@ class Code:
         weakref.finalize(self, library.free, self.handle)
 
     @cached_property
-    def places(self) -> Places:
+    def lines(self) -> LineTable:
         """Return which lines of the source the instructions belong to."""
-        return Places(self._text, self.listing)
+        return LineTable(self._text, self.listing)
 
     @property
-    def kernels(self) -> dict[str, Kernel]:
+    def kernels(self) -> dict[str, KernelDescriptor]:
         """Return the kernels by their symbols."""
         return self.listing.kernels
 

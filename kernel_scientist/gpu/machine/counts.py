@@ -79,7 +79,7 @@ class Counts:
 
 
 @dataclass
-class Request:
+class CountBuffers:
     """The arrays of a counted run, which the native library fills."""
 
     listing: Listing

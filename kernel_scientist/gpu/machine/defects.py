@@ -15,7 +15,7 @@ from kernel_scientist.gpu.machine.defect import (
     Example,
 )
 from kernel_scientist.gpu.machine.launch import Fault, Finding
-from kernel_scientist.gpu.machine.sources import Sources
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 
 Grid = tuple[int, int, int]
 DEADLOCK: Final = "deadlock"

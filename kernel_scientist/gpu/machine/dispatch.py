@@ -10,8 +10,8 @@ from types import MappingProxyType
 import numpy as np
 
 from kernel_scientist.gpu.machine.code import Code
-from kernel_scientist.gpu.machine.counts import Request, Sample
-from kernel_scientist.gpu.machine.listing import Kernel
+from kernel_scientist.gpu.machine.counts import CountBuffers, Sample
+from kernel_scientist.gpu.machine.listing import KernelDescriptor
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.program import Array
 
@@ -53,7 +53,7 @@ class KernelLaunch:
     """Names that the kernel gives its tensors, by their addresses, where they are known."""
 
     @property
-    def kernel(self) -> Kernel:
+    def kernel(self) -> KernelDescriptor:
         """Return the kernel."""
         return self.code.kernels[self.name]
 
@@ -104,7 +104,7 @@ class Prepared:
     segment: Array
     packet: Array
     chosen: Array
-    request: Request | None
+    request: CountBuffers | None
     """What is counted."""
 
 
@@ -123,7 +123,7 @@ def prepared(launch: KernelLaunch, memory: Memory, options: Options) -> Prepared
     own = [(int(a.ctypes.data), a.nbytes, a is data) for a in (segment, packet, data)]
     table, request = memory.table(own), None
     if options.samples is not None:
-        request = Request(code.listing, np.array(options.samples, np.uint8), table)
+        request = CountBuffers(code.listing, np.array(options.samples, np.uint8), table)
         order["counting"] = request.counting.ctypes.data
     return Prepared(order, table, segment, packet, chosen, request)
 
@@ -160,7 +160,7 @@ def _packet(launch: KernelLaunch, segment: Array) -> Array:
     return packet
 
 
-def first_scalars(kernel: Kernel, segment: Array, packet: Array, words: Array) -> list[int]:
+def first_scalars(kernel: KernelDescriptor, segment: Array, packet: Array, words: Array) -> list[int]:
     """Return the scalar registers that are set at the start. `words`: what arguments that are preloaded hold."""
     described = kernel.descriptor
     scalars = list[int]()

@@ -8,22 +8,22 @@ import random
 import time
 from dataclasses import dataclass, field, replace
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine import findings, lacking, program
 from kernel_scientist.gpu.machine import launch as launches
 from kernel_scientist.gpu.machine.allocations import Allocations
-from kernel_scientist.gpu.machine.checking import Checks, Outcome
+from kernel_scientist.gpu.machine.checking import Checks, RunOutcome
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.defect import Defect
 from kernel_scientist.gpu.machine.defects import defects
 from kernel_scientist.gpu.machine.dispatch import HOST_CALLS, Grid, KernelLaunch, Options
-from kernel_scientist.gpu.machine.launch import Fault, Finding, NotSimulatedError, Result
+from kernel_scientist.gpu.machine.launch import Fault, Finding, LaunchResult, NotSimulatedError
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.listing import ListingError
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.program import ProgramError
 from kernel_scientist.gpu.machine.sampler import Counted, Sampler, undone
-from kernel_scientist.gpu.machine.sources import Sources
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.hardware import occupancy
 
 MOST_INSTRUCTIONS = 40_000_000_000
@@ -117,14 +117,14 @@ class Executor:
             tried = checks.run(launch, memory, self._options(launch, Options(), checks.left))
             checks.left -= tried.result.instructions
             launched.checked = tried.groups
-            if tried.outcome is not Outcome.TOO_MANY:
+            if tried.outcome is not RunOutcome.TOO_MANY:
                 launched.run = launch.groups
                 self._note(launch, tried.result, launch.groups, is_checked=True)
                 return True
         checks.settle(memory, self.pattern)
         return False
 
-    def _run_part(self, launch: KernelLaunch, memory: Memory, chosen: Options) -> Result:
+    def _run_part(self, launch: KernelLaunch, memory: Memory, chosen: Options) -> LaunchResult:
         """Execute some workgroups of a launch. Raises as `run`."""
         result = launches.run(launch, memory, self._options(launch, chosen, MOST_INSTRUCTIONS))
         self._note(launch, result, launch.groups if chosen.groups is None else len(chosen.groups))
@@ -141,7 +141,7 @@ class Executor:
         needs = launch.waves, launch.kernel.descriptor.get("next_free_vgpr", 0), launch.lds_bytes
         return self.facts.units * max(1, occupancy.resident(self.facts.arch, *needs))
 
-    def _note(self, launch: KernelLaunch, result: Result, groups: int, is_checked: bool = False) -> None:
+    def _note(self, launch: KernelLaunch, result: LaunchResult, groups: int, is_checked: bool = False) -> None:
         """Keep what is wrong. `groups`: those that were to run. Raises as `run`."""
         name = launch.code.names[launch.name]
         full = ""
@@ -185,7 +185,7 @@ class Executor:
         return found, launched
 
 
-def require_known(code: Code, kernel: str, result: Result, sources: Sources) -> None:
+def require_known(code: Code, kernel: str, result: LaunchResult, sources: Sources) -> None:
     """Raise NotSimulatedError if an instruction was executed that the machine does not know, or the host was called."""
     buffers = (HOST_CALLS, 0) if code.calls_host else (HOST_CALLS,)
     for found in result.findings:

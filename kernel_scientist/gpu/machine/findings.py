@@ -18,8 +18,8 @@ from kernel_scientist.gpu.machine.defect import (
     Example,
 )
 from kernel_scientist.gpu.machine.defects import DEADLOCK, ENDED, ENDLESS, IDLE, WAITS
-from kernel_scientist.gpu.machine.shadow import FALSE_ASSUMPTION, NOBODY, Cause, Reach, Record
-from kernel_scientist.gpu.machine.sources import Sources
+from kernel_scientist.gpu.machine.shadow import FALSE_ASSUMPTION, NOBODY, Cause, FaultRecord, Reach
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 
 ASSUMPTION: Final = "false assumption"
 """That of Triton's `tl.assume`."""
@@ -73,10 +73,10 @@ def defects(checks: Checks, sources: Sources) -> list[Defect]:
     return [one for key, one in result.items() if one.kind != UNINITIALISED_READ or key[1:] not in raced]
 
 
-def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None:
+def _defect(record: FaultRecord, checked: Checked, sources: Sources) -> Defect | None:
     statement = checked.launch.code.listing.statements[record.instruction]
-    places, instruction = checked.launch.code.places, _shown(record, checked)
-    chain, small = places.chain(instruction), places.small(instruction)
+    lines, instruction = checked.launch.code.lines, _shown(record, checked)
+    chain, small = lines.chain(instruction), lines.small(instruction)
     (line, text, _), (caller, calls, called) = sources.told(chain), sources.told(chain[small:])
     if record.cause is Cause.DEADLOCK:
         line, text = sources.loop(chain, statement.source_line > 0)
@@ -108,24 +108,24 @@ def _defect(record: Record, checked: Checked, sources: Sources) -> Defect | None
     )
 
 
-def _shown(record: Record, checked: Checked) -> int:
+def _shown(record: FaultRecord, checked: Checked) -> int:
     """Return the instruction whose line is reported: of a load that the compiler moved, and that has no line, the one
     that depends on what it loads."""
-    known = checked.launch.code.places.known
+    known = checked.launch.code.lines.known
     moved = _depends(record) and not known(record.instruction) and known(record.reached_at)
     return record.reached_at if moved else record.instruction
 
 
-def _depends(record: Record) -> bool:
+def _depends(record: FaultRecord) -> bool:
     """Return whether it is known which instruction depends on an undefined value: the host's code may do so as well."""
     return record.reach in DEPENDS and record.reached_at != NOBODY
 
 
 def _line(instruction: int, checked: Checked, sources: Sources) -> int:
-    return sources.quoted(*checked.launch.code.places.at(instruction))[0]
+    return sources.quoted(*checked.launch.code.lines.at(instruction))[0]
 
 
-def _place(record: Record, tensors: Mapping[int, Tensor]) -> tuple[str, int]:
+def _place(record: FaultRecord, tensors: Mapping[int, Tensor]) -> tuple[str, int]:
     """Return what was accessed, and which element of it: in LDS and in unknown memory which byte."""
     if record.cause in (Cause.UNSET_LDS, Cause.LDS_OUTSIDE) or (record.start == 0 and record.address >> 32 == LDS):
         return "LDS", record.address & 0xFFFFFFFF
@@ -146,7 +146,7 @@ LDS = 0x7FFF0001
 """Upper half of addresses of LDS, as in `native/machine.h`."""
 
 
-def _note(record: Record, checked: Checked, sources: Sources) -> str:
+def _note(record: FaultRecord, checked: Checked, sources: Sources) -> str:
     cause = record.cause
 
     def name(instruction: int) -> int:
@@ -170,7 +170,7 @@ def _note(record: Record, checked: Checked, sources: Sources) -> str:
     return PLAIN[cause]
 
 
-def _race(record: Record, name: Callable[[int], int]) -> str:
+def _race(record: FaultRecord, name: Callable[[int], int]) -> str:
     does = "reads what" if record.cause is Cause.RACE_READ else "stores where"
     if record.other is None:
         return f"{does} another wave stores"
@@ -188,7 +188,7 @@ def _race(record: Record, name: Callable[[int], int]) -> str:
 NO_WAVE = 0xFFFFFFFF
 
 
-def _outside(record: Record, checked: Checked) -> str:
+def _outside(record: FaultRecord, checked: Checked) -> str:
     verb = "reads" if record.cause is Cause.READ_OUTSIDE else "writes"
     known = checked.tensors.get(record.start)
     if known is None:

@@ -63,16 +63,18 @@ def omissions(listing: Listing, effects: Sequence[Effect]) -> list[Omission]:
     dots = tuple(dict.fromkeys(one.name for one in effects if _DOT.match(one.name)))
     rules = _Rules(writers, dots, int(listing.arch == "gfx950"))
     steps = [rules.step(one, statement) for one, statement in zip(effects, listing.statements, strict=True)]
-    before = flow.solve(found, flow.entries(listing), ({},), lambda block, state: _Way(steps, state).through(block))
+    before = flow.solve(
+        found, flow.entries(listing), ({},), lambda block, state: _HazardWay(steps, state).through(block)
+    )
     said: dict[tuple[int, int], Omission] = {}
     for first, state in before.items():
-        way = _Reported(listing, effects, steps, state)
+        way = _ReportedHazards(listing, effects, steps, state)
         way.through(found[first])
         said |= way.said
     return [said[key] for key in sorted(said)]
 
 
-class _Way:
+class _HazardWay:
     """One way through a block."""
 
     def __init__(self, steps: Sequence[_Step], state: State) -> None:
@@ -92,7 +94,7 @@ class _Way:
         """Look at an instruction before it is taken."""
 
 
-class _Reported(_Way):
+class _ReportedHazards(_HazardWay):
     """One way through a block, on which what comes too early is reported, and held back from there on."""
 
     def __init__(self, listing: Listing, effects: Sequence[Effect], steps: Sequence[_Step], state: State) -> None:

@@ -14,8 +14,8 @@ from kernel_scientist.gpu.machine.counts import Counts
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options, prepared
 from kernel_scientist.gpu.machine.listing import Statement
 from kernel_scientist.gpu.machine.memory import Memory
-from kernel_scientist.gpu.machine.places import Place
 from kernel_scientist.gpu.machine.program import Array
+from kernel_scientist.gpu.toolchains.quoted_sources import Place
 
 FINDING = np.dtype(
     [("fault", "u4"), ("instruction", "u4"), ("lane", "u4"), ("wave", "u4"), ("group", "u4", 3), ("lanes", "u4"),
@@ -50,9 +50,9 @@ class Finding:
     fault: Fault
     statement: Statement
     places: tuple[Place, ...]
-    """Its lines in the source (`Places.chain`)."""
+    """Its lines in the source (`LineTable.chain`)."""
     small: int
-    """How many of them lie in small functions (`Places.small`)."""
+    """How many of them lie in small functions (`LineTable.small`)."""
     lane: int
     wave: int
     group: tuple[int, int, int]
@@ -63,7 +63,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Result:
+class LaunchResult:
     """What a launch did."""
 
     executed: Array
@@ -84,7 +84,7 @@ class Result:
 USUAL = Options()
 
 
-def run(launch: KernelLaunch, memory: Memory, options: Options = USUAL) -> Result:
+def run(launch: KernelLaunch, memory: Memory, options: Options = USUAL) -> LaunchResult:
     """Run a kernel."""
     code, ready = launch.code, prepared(launch, memory, options)
     count = len(code.program.packed)
@@ -98,7 +98,7 @@ def run(launch: KernelLaunch, memory: Memory, options: Options = USUAL) -> Resul
     gave_up, most = found < 0, found if found >= 0 else -1 - found
     counts = ready.request.counts() if ready.request else None
     told = tuple(_finding(code, f) for f in findings[:most])
-    return Result(executed, lanes, told, int(done[0]), gave_up, int(done[1]), counts)
+    return LaunchResult(executed, lanes, told, int(done[0]), gave_up, int(done[1]), counts)
 
 
 def _finding(code: Code, found: Any) -> Finding:
@@ -107,8 +107,8 @@ def _finding(code: Code, found: Any) -> Finding:
     return Finding(
         fault=Fault(int(found["fault"])),
         statement=code.listing.statements[instruction],
-        places=code.places.chain(instruction),
-        small=code.places.small(instruction),
+        places=code.lines.chain(instruction),
+        small=code.lines.small(instruction),
         lane=lane,
         wave=wave,
         group=(x, y, z),

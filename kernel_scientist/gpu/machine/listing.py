@@ -60,7 +60,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelDescriptor:
     """What the loader knows of a kernel."""
 
     name: str
@@ -92,7 +92,7 @@ class Listing:
     statements: tuple[Statement, ...]
     labels: dict[str, int]
     """Index of the statement that follows each label of code."""
-    kernels: dict[str, Kernel]
+    kernels: dict[str, KernelDescriptor]
     data: dict[str, Data]
     shared: dict[str, int]
     """Sizes of symbols in LDS whose offsets the compiler left open."""
@@ -119,7 +119,7 @@ def read(text: str) -> Listing:
     arch = _ARCH.search(str(metadata.get("amdhsa.target", "")))
     if arch is None:
         raise ListingError("the metadata name no architecture")
-    reader = _Reader()
+    reader = _ListingReader()
     for number, line in enumerate(text[: block.start()].splitlines(), 1):
         reader.take(line, number)
     kernels = {k[".name"]: _kernel(k, reader.descriptors) for k in metadata.get("amdhsa.kernels", ())}
@@ -128,9 +128,9 @@ def read(text: str) -> Listing:
     return Listing(arch[1], tuple(reader.statements), reader.labels, kernels, reader.data, reader.shared)
 
 
-def _kernel(found: dict[str, Any], descriptors: dict[str, dict[str, int]]) -> Kernel:
+def _kernel(found: dict[str, Any], descriptors: dict[str, dict[str, int]]) -> KernelDescriptor:
     arguments = tuple(Argument(a[".offset"], a[".size"], a[".value_kind"]) for a in found.get(".args", ()))
-    return Kernel(
+    return KernelDescriptor(
         name=found[".name"],
         arguments=arguments,
         kernarg_bytes=found.get(".kernarg_segment_size", 0),
@@ -143,7 +143,7 @@ def _kernel(found: dict[str, Any], descriptors: dict[str, dict[str, int]]) -> Ke
     )
 
 
-class _Reader:
+class _ListingReader:
     """Takes line after line."""
 
     def __init__(self) -> None:

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.counts import ACCESSED, MOST_LAUNCHES, MOST_ROWS, Counts, Sample
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
-from kernel_scientist.gpu.machine.launch import Result
+from kernel_scientist.gpu.machine.launch import LaunchResult
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.program import Array
-from kernel_scientist.gpu.machine.sources import Sources
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.hardware import occupancy
 
 DIES = 8
@@ -47,7 +47,7 @@ class Counted:
         """Return it as data; instructions that were not executed are left out. `sources`: of the submission."""
         launch, accessed, counts = self.launch, self.counts.accessed, self.counts
         there = accessed["executed"].nonzero()[0]
-        places = [launch.code.places.condensed(int(n)) for n in there]
+        places = [launch.code.lines.condensed(int(n)) for n in there]
         names = ("waves", "steps", "rounds", "reloads", "overlapped", "shared", "alone")
         return {
             "kernel": launch.name,
@@ -84,7 +84,7 @@ class Sampler:
         both = ((Sample.SPREAD, spread), (Sample.SHARING, sharing))
         return tuple(Sample(sum(kind for kind, chosen in both if n in chosen)) for n in range(groups))
 
-    def sampled(self, run: Callable[[Options], Result], launch: KernelLaunch) -> Counts:
+    def sampled(self, run: Callable[[Options], LaunchResult], launch: KernelLaunch) -> Counts:
         """Return the counts of samples. `run` executes workgroups of the launch; what it changes must be undone."""
         groups = launch.groups
         first = _spread(groups, SPREAD)
@@ -103,7 +103,7 @@ class Sampler:
         return list(range(min(groups - 1, DIES // 2), min(groups, slots), DIES))[:SHARING]
 
 
-def _counted(run: Callable[[Options], Result], groups: list[int], sample: Sample) -> Counts:
+def _counted(run: Callable[[Options], LaunchResult], groups: list[int], sample: Sample) -> Counts:
     counts = run(Options(groups=tuple(groups), samples=(sample,) * len(groups))).counts
     assert counts is not None
     return counts

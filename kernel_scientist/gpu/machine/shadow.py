@@ -65,7 +65,7 @@ class Reach(IntEnum):
 
 
 @dataclass(frozen=True)
-class Record:
+class FaultRecord:
     """A fault, or the origin of an undefined value."""
 
     cause: Cause
@@ -127,7 +127,7 @@ class Shadow:
         """Note that something depends on an undefined value."""
         self._native.machine_shadow_reach(self.handle, origin, how)
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[FaultRecord]:
         """Return the records that something depends on."""
         count: int = self._native.machine_shadow_records(self.handle, None, 0)
         found = np.zeros(count, RECORD)
@@ -135,10 +135,10 @@ class Shadow:
         return [_record(one) for one in found[2:] if one["reach"]]
 
 
-def _record(one: Any) -> Record:
+def _record(one: Any) -> FaultRecord:
     n = {name: int(one[name]) for name in RECORD.fields or ()}
     who = (n["other_instruction"], n["other_lane"], n["other_wave"], n["other_group"])
-    return Record(
+    return FaultRecord(
         Cause(n["cause"]), n["launch"], n["instruction"], n["lane"], n["wave"], n["group"],
         None if who[0] == NOBODY else who, Reach(n["reach"]), n["reached_at"], n["lanes"], n["groups"], n["address"],
         n["start"],

@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.capture.fake_device import pretended
+from kernel_scientist.gpu.fake.device import pretended
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.machine.allocations import Allocations, extent, tensors
 from kernel_scientist.gpu.machine.checking import Checks
@@ -37,7 +37,7 @@ if STAND_IN:
     ctypes.CDLL(STAND_IN)  # no file of the evaluator's can be opened later
 
 
-class Machine:
+class WorkerMachine:
     """Wraps a submission's `custom_kernel`."""
 
     def __init__(self, settings: dict[str, Any]) -> None:

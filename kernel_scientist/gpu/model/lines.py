@@ -12,7 +12,7 @@ from kernel_scientist.gpu.machine import waits
 from kernel_scientist.gpu.machine.listing import Listing
 from kernel_scientist.gpu.model.executed import LaunchCounts, costs
 from kernel_scientist.gpu.model.issue import matrix_flops
-from kernel_scientist.gpu.model.predict import Alone, Estimate
+from kernel_scientist.gpu.model.predict import Alone, CostEstimate
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.source_line import SourceLine
 
@@ -25,7 +25,7 @@ MEMORY = ("hbm", "cache", "l2")
 
 
 @dataclass
-class Work:
+class LineWork:
     """What the instructions of one source line do."""
 
     amounts: dict[str, float] = field(default_factory=lambda: defaultdict[str, float](float))
@@ -36,7 +36,7 @@ class Work:
 
 
 def by_line(
-    kernel: str, counts: LaunchCounts, listing: Listing, estimate: Estimate, gpu: Gpu, source: str
+    kernel: str, counts: LaunchCounts, listing: Listing, estimate: CostEstimate, gpu: Gpu, source: str
 ) -> tuple[SourceLine, ...]:
     """Return the lines of a launch's kernel that matter most, by the share of what limits it or of a program's time.
 
@@ -71,8 +71,8 @@ def by_line(
     return tuple(sorted(kept, key=lambda one: -max(one.share, one.of_limit))[:MOST])
 
 
-def _works(counts: LaunchCounts, listing: Listing) -> dict[int, Work]:
-    found = defaultdict[int, Work](Work)
+def _works(counts: LaunchCounts, listing: Listing) -> dict[int, LineWork]:
+    found = defaultdict[int, LineWork](LineWork)
     loads = waits.awaited(listing) if any(counts.waits) else {}
     line_of = dict(zip(counts.instructions, counts.source_lines, strict=True))
     places = zip(counts.instructions, counts.source_lines, counts.callers, strict=True)
@@ -94,7 +94,7 @@ def _works(counts: LaunchCounts, listing: Listing) -> dict[int, Work]:
     return found
 
 
-def _causes(work: Work, whole: dict[str, float], alone: Alone) -> dict[str, float]:
+def _causes(work: LineWork, whole: dict[str, float], alone: Alone) -> dict[str, float]:
     """Return a line's shares of a program's time, by cause."""
     times = asdict(alone).items()
     return {cause: us / alone.us * work.amounts[cause] / whole[cause] for cause, us in times if whole[cause]}

@@ -45,7 +45,7 @@ BYTES = 0.5
 
 
 @dataclass(frozen=True)
-class Load:
+class KernelLoad:
     """One launch of a submission."""
 
     code: CodeObject
@@ -103,7 +103,7 @@ class Alone:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CostEstimate:
     """One launch: the costs of its resources, its placement, and its time."""
 
     costs: Costs
@@ -112,7 +112,7 @@ class Estimate:
     alone: Alone
 
 
-def estimate(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> Estimate:
+def estimate(gpu: Gpu, load: KernelLoad, constants: Constants, found: float = 0.0) -> CostEstimate:
     """Return the time of one launch. `found`: share of its arguments that earlier launches left in a cache."""
     code, traffic, issue = load.code, load.traffic, load.issue
     shape = Placement.of(gpu, code, traffic.programs)
@@ -146,10 +146,10 @@ def estimate(gpu: Gpu, load: Load, constants: Constants, found: float = 0.0) -> 
     )
     late = (traffic.heaviest - 1) * alone.us  # the program with most work ends later than an average one
     units = _units_us(shape, alone.us, max(use.values())) + late
-    return Estimate(costs, shape, constants.start_us + costs.total(units, constants.norm), alone)
+    return CostEstimate(costs, shape, constants.start_us + costs.total(units, constants.norm), alone)
 
 
-def _beyond_l2(gpu: Gpu, load: Load, shape: Placement) -> float:
+def _beyond_l2(gpu: Gpu, load: KernelLoad, shape: Placement) -> float:
     """Return the share of the resident waves' scratch memory that L2 does not hold."""
     waves = min(shape.resident, shape.busiest) * gpu.units * load.code.num_warps
     size = waves * gpu.wave * load.code.scratch_bytes
@@ -173,7 +173,7 @@ def _units_us(shape: Placement, alone: float, busiest_pipe: float) -> float:
     return full * together(resident) + (min(1.0, rest) * together(max(1.0, rest)) if rest else 0.0)
 
 
-def _matrix_us(gpu: Gpu, load: Load) -> float:
+def _matrix_us(gpu: Gpu, load: KernelLoad) -> float:
     """Return the time of a program's matrix instructions on a unit whose SIMDs share them."""
     peaks = gpu.peak_gflops
     us = sum(flops / peaks.get(kind, peaks["fp32"]) for kind, flops in load.traffic.flops.items()) * 1e-3
@@ -186,21 +186,21 @@ def _latency_us(traffic: Traffic, hbm: float, constants: Constants) -> float:
     return (constants.latency_ns + far * constants.memory_ns) * 1e-3
 
 
-def time_us(gpu: Gpu, loads: Sequence[Load], constants: Constants) -> float:
+def time_us(gpu: Gpu, loads: Sequence[KernelLoad], constants: Constants) -> float:
     """Return only the predicted time of consecutive launches; used to fit the constants."""
     return _launch_us(loads, constants) + sum(one.time_us for one in _each(gpu, loads, constants))
 
 
-def _each(gpu: Gpu, loads: Sequence[Load], constants: Constants) -> list[Estimate]:
+def _each(gpu: Gpu, loads: Sequence[KernelLoad], constants: Constants) -> list[CostEstimate]:
     traffics = [load.traffic for load in loads]
     return [estimate(gpu, load, constants, _found(gpu, traffics, i)) for i, load in enumerate(loads)]
 
 
-def _launch_us(loads: Sequence[Load], constants: Constants) -> float:
+def _launch_us(loads: Sequence[KernelLoad], constants: Constants) -> float:
     return constants.launch_us + constants.next_us * max(0, len(loads) - 1)
 
 
-def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[Load], constants: Constants) -> Prediction:
+def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[KernelLoad], constants: Constants) -> Prediction:
     """Return the prediction of a case with one or more consecutive launches."""
     each = _each(gpu, loads, constants)
     times = [one.time_us for one in each]
@@ -257,7 +257,7 @@ def _found(gpu: Gpu, traffics: Sequence[Traffic], number: int) -> float:
     return kept / size if size else 0.0
 
 
-def torch_load(operation: TorchOperation, gpu: Gpu) -> Load:
+def torch_load(operation: TorchOperation, gpu: Gpu) -> KernelLoad:
     """Return the load of torch's operation, which streams its tensors through memory: each thread moves 16 bytes."""
     moved, waves = sum(operation.storages.values()), LANES // gpu.wave
     code = CodeObject(kernel=f"torch.{operation.name}", arch=gpu.arch, digest="", num_warps=waves, vgpr=32)
@@ -265,10 +265,12 @@ def torch_load(operation: TorchOperation, gpu: Gpu) -> Load:
     bits = 8 * WIDTH // 2  # half of them are loaded, half are stored
     _, moving = pipeline_cycles(f"vmem_load {bits}")
     issue = Issue(vector=2 * WIDTH * pipeline_cycles("valu")[1], l1=2 * moving)
-    return Load(code, Traffic(programs, moved, moved, moved, moved, storages=operation.storages), issue)
+    return KernelLoad(code, Traffic(programs, moved, moved, moved, moved, storages=operation.storages), issue)
 
 
-def in_order(launched: Sequence[Load], operations: Sequence[TorchOperation], gpu: Gpu, first: int = 0) -> list[Load]:
+def in_order(
+    launched: Sequence[KernelLoad], operations: Sequence[TorchOperation], gpu: Gpu, first: int = 0
+) -> list[KernelLoad]:
     """Return the loads of launches and of torch's operations among them, in order. `first`: number of the first launch,
     as the operations count them."""
     every = [(n, 1, load) for n, load in enumerate(launched, first)]
@@ -276,7 +278,7 @@ def in_order(launched: Sequence[Load], operations: Sequence[TorchOperation], gpu
     return [load for *_, load in sorted(every, key=lambda each: each[:2])]
 
 
-def obstacle(launched: Sequence[Load], operations: Sequence[TorchOperation], work: Work) -> str:
+def obstacle(launched: Sequence[KernelLoad], operations: Sequence[TorchOperation], work: Work) -> str:
     """Return why a case with these launches cannot be predicted; empty if it can be."""
     if not launched:
         return "no launch of it was counted, or more than a report holds"

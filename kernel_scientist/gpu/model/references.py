@@ -31,7 +31,7 @@ DTYPES = {torch.float64: "fp64", torch.bfloat16: "bf16", torch.float16: "fp16"}
 
 
 @dataclasses.dataclass
-class Launch:
+class ReferenceLaunch:
     """One kernel: bytes by storage that it reads and writes, and its flops."""
 
     reads: dict[int, float]
@@ -70,7 +70,7 @@ def predicted(problem: Problem, cases: Sequence[Case], gpu: Gpu) -> list[Bar]:
     ]
 
 
-def time_us(launches: Sequence[Launch], returned: set[int], gpu: Gpu, known: Constants) -> float:
+def time_us(launches: Sequence[ReferenceLaunch], returned: set[int], gpu: Gpu, known: Constants) -> float:
     """Return the time of consecutive kernels in us. returned: storages of the outputs."""
     total, alive = known.launch_us + known.next_us * max(0, len(launches) - 1), set(returned)
     for launch in reversed(launches):
@@ -79,14 +79,14 @@ def time_us(launches: Sequence[Launch], returned: set[int], gpu: Gpu, known: Con
     return total
 
 
-def fused(launches: Iterable[Launch]) -> list[Launch]:
+def fused(launches: Iterable[ReferenceLaunch]) -> list[ReferenceLaunch]:
     """Return the kernels that remain if each is fused into the last one that made one of its inputs."""
-    kept, maker = list[Launch](), dict[int, int]()
+    kept, maker = list[ReferenceLaunch](), dict[int, int]()
     for one in launches:
         place = max((maker[storage] for storage in one.reads if storage in maker), default=-1)
         if one.library or place < 0 or kept[place].library:
             place = len(kept)
-            kept.append(Launch({}, {}, 0.0, one.dtype, one.library))
+            kept.append(ReferenceLaunch({}, {}, 0.0, one.dtype, one.library))
         into = kept[place]
         into.reads |= {storage: size for storage, size in one.reads.items() if storage not in into.writes}
         into.writes |= one.writes
@@ -95,7 +95,7 @@ def fused(launches: Iterable[Launch]) -> list[Launch]:
     return kept
 
 
-def _followed(problem: Problem, case: Case) -> tuple[list[Launch], set[int]]:
+def _followed(problem: Problem, case: Case) -> tuple[list[ReferenceLaunch], set[int]]:
     """Return the kernels of the reference on a case, and the storages of its outputs."""
     apart = dataclasses.replace(problem)  # its module keeps no tensors of ours
     with torch.no_grad(), FakeTensorMode():
@@ -111,7 +111,7 @@ class _Recorder(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.launches = list[Launch]()
+        self.launches = list[ReferenceLaunch]()
         self.held = list[Any]()
         """Tensors seen so far: a storage that is freed would give its number to another."""
 
@@ -126,7 +126,7 @@ class _Recorder(TorchDispatchMode):
         count = flop_registry.get(packet)
         flops = float(count(*args, **(kwargs or {}), out_val=output)) if count else 0.0
         dtype = DTYPES.get(outputs[0].dtype, "fp32")
-        self.launches.append(Launch(_bytes(inputs), _bytes(outputs), flops, dtype, count is not None))
+        self.launches.append(ReferenceLaunch(_bytes(inputs), _bytes(outputs), flops, dtype, count is not None))
         return output
 
 

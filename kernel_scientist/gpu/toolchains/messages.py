@@ -7,7 +7,7 @@ which the compiler names in notes behind the error.
 import re
 from collections.abc import Sequence
 
-from kernel_scientist.gpu.machine.sources import Sources
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.gpu.toolchains.sources import text_name
 
 ERRORS = 40

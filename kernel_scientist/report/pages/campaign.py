@@ -40,7 +40,7 @@ ACCURACY = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class PageSummary:
     """The first lines of a page: how much faster, how sure, confirmed how, on what machine."""
 
     headline: str
@@ -145,18 +145,18 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
     )
 
 
-def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> Answer:
+def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> PageSummary:
     """Return what came of a campaign, in a headline and a few facts. `validation`: as for `render`."""
     best = recorded.champion()
     if best is None:
         counts = ", ".join(f"{n} {v}" for v, n in recorded.population.verdicts().items() if n)
-        return Answer(ranking.no_champion(recorded.population), "no kernel", [("kernels", counts)])
+        return PageSummary(ranking.no_champion(recorded.population), "no kernel", [("kernels", counts)])
     made = best.kernel
     what = made.title if made.experiment else f"{'a seed' if made.is_seed else made.title}, which no experiment beat"
     if best.evaluation.by_model:
         us, how = number(best.evaluation.predicted_us), summaries.model_behind(best.evaluation.predictions)
         headline = f"{best.kernel.name} is predicted to take {us} us ({what}). Nothing was measured."
-        return Answer(headline, "predicted", [*_beside_published(recorded, best), ("how", how)])
+        return PageSummary(headline, "predicted", [*_beside_published(recorded, best), ("how", how)])
     speedup, bounds, run = _speedup(recorded, best, validation)
     speed = f"{speedup:.4g}x" if speedup and is_resolved(bounds) else UNKNOWN
     headline = f"{best.kernel.name} computes {recorded.problem} at {speed} the reference's speed ({what})."
@@ -174,11 +174,11 @@ def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> 
         facts.insert(0, ("conditions", busy))
     if validation is None:
         how = "in the campaign only: run kernel-scientist validate for fresh processes and held-out cases"
-        return Answer(headline, "not validated", [*facts, ("timed", how), where])
+        return PageSummary(headline, "not validated", [*facts, ("timed", how), where])
     if held_out := _over_reference(validation["held_out"]):
         facts.append(("held-out cases", factor(held_out["ratio"], held_out["interval"])))
     facts += [("confirmation", f"in fresh processes, with new seeds: {validation['why']}"), where]
-    return Answer(headline, summaries.status(validation), facts)
+    return PageSummary(headline, summaries.status(validation), facts)
 
 
 def _speedup(

@@ -192,7 +192,7 @@ def record(population: Population) -> str:
     A measured gain is below or above a range if its whole interval is. The mean is stated if its interval supports it.
     """
     latest = [t for t in population.latest(MOST_BETS) if bet(t) and (score(t) or is_unchanged(t))]
-    bets = [(e, g) for t in latest if (e := bet(t)) and (g := judged(population, t)) is not None]
+    bets = [(e, g) for t in latest if (e := bet(t)) and (g := known_gain(population, t)) is not None]
     unknown = len(latest) - len(bets)
     missing = f"; {unknown} more {NOT_PAIRED} or not resolved" if unknown else ""
     if not bets:
@@ -210,7 +210,7 @@ def record(population: Population) -> str:
     )
 
 
-def judged(population: Population, trial: Trial) -> tuple[float, factors.Interval] | None:
+def known_gain(population: Population, trial: Trial) -> tuple[float, factors.Interval] | None:
     """Return the gain over the base as a factor with its interval, measured or predicted; None if it is not known.
 
     Code that is its base's gains nothing. A prediction's interval is a point.
@@ -231,7 +231,7 @@ def is_unchanged(trial: Trial) -> bool:
 
 def surprise(population: Population, trial: Trial) -> float:
     """Return how far a gain certainly lies outside the range that the designer expected, as a log ratio; else 0."""
-    experiment, gain = bet(trial), judged(population, trial)
+    experiment, gain = bet(trial), known_gain(population, trial)
     if experiment is None or gain is None:
         return 0.0
     low, high = (math.log(max(1 + percent / 100, 1e-6)) for percent in experiment.uplift)

@@ -19,14 +19,14 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError, ModelError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
-from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, knowledge, outcomes, problem_facts
-from kernel_scientist.scientist.context.knowledge import Document
+from kernel_scientist.scientist import knowledge
+from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, outcomes, problem_facts
+from kernel_scientist.scientist.knowledge import Document
 from kernel_scientist.scientist.llm import schemas
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
-from kernel_scientist.scientist.llm.response_cache import Message
-from kernel_scientist.scientist.prompts import Prompt, render
+from kernel_scientist.scientist.prompts import Message, Prompt, render
 from kernel_scientist.scientist.proposals import (
     Design,
     Draft,

@@ -23,8 +23,8 @@ from kernel_scientist.scientist.llm.calls_in_flight import CallsInFlight
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.failures import CallError, CircuitBreaker, delay_s
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, split
-from kernel_scientist.scientist.llm.response_cache import LlmRequest, Message, Reply, ResponseCache
-from kernel_scientist.scientist.prompts import Prompt
+from kernel_scientist.scientist.llm.response_cache import LlmRequest, Reply, ResponseCache
+from kernel_scientist.scientist.prompts import Message, Prompt
 
 T = TypeVar("T")
 MOST_TIMES = 2

@@ -19,6 +19,7 @@ from pydantic import AliasChoices, Field
 
 from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.kernel import digest
+from kernel_scientist.scientist.prompts import Message
 
 FILE = "replies.sqlite"
 SCHEMA = """
@@ -31,13 +32,6 @@ CREATE INDEX IF NOT EXISTS by_place ON replies (campaign, place);
 CREATE INDEX IF NOT EXISTS by_trace ON replies (campaign, traced, id);
 """
 SELECT = "SELECT id, record, fault FROM replies"
-
-
-class Message(Record):
-    """One message of a conversation."""
-
-    role: str
-    content: str
 
 
 class LlmRequest(Record):

@@ -16,7 +16,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import CodeObject, Evaluation, Trial
 from kernel_scientist.records.kernel import Experiment, Kernel, Language, digest
-from kernel_scientist.scientist.context.outcomes import judged
+from kernel_scientist.scientist.context.outcomes import known_gain
 from kernel_scientist.scientist.playbook import catalogue_triton, cpp
 from kernel_scientist.scientist.playbook.cpp import crossover
 from kernel_scientist.scientist.playbook.transformation import Transformation, Variant
@@ -197,13 +197,13 @@ def _gains(population: Population, name: str) -> list[tuple[float, factors.Inter
     One that failed gains nothing; one that was not measured beside its base, or is not resolved, is left out.
     """
     trials = _trials(population, name)
-    known = [judged(population, t) if score(t) else (1.0, (1.0, 1.0)) for t in trials]
+    known = [known_gain(population, t) if score(t) else (1.0, (1.0, 1.0)) for t in trials]
     return [gain for gain in known if gain is not None]
 
 
 def _finding(population: Population, trials: Sequence[Trial]) -> str:
     """Return what came of trials, in words."""
-    gains = [gain for t in trials if score(t) and (gain := judged(population, t)) is not None]
+    gains = [gain for t in trials if score(t) and (gain := known_gain(population, t)) is not None]
     failed = sum(not score(t) for t in trials)
     others = [f"{failed} failed"] if failed else []
     others += [f"{n} without a resolved gain"] if (n := len(trials) - len(gains) - failed) else []

@@ -55,7 +55,7 @@ def k_major(x: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass(frozen=True)
-class Operand:
+class DotOperand:
     """A load in the loop over k that feeds `tl.dot`."""
 
     load: ast.Call
@@ -67,7 +67,7 @@ class Operand:
     """The kernel's pointer parameter."""
 
 
-def operands(file: TritonFile) -> list[Operand]:
+def operands(file: TritonFile) -> list[DotOperand]:
     """Return the operands of the kernel's only loop with `tl.dot`."""
     inner = loops(file.kernel, "tl.dot")
     if len(inner) != 1:
@@ -78,7 +78,7 @@ def operands(file: TritonFile) -> list[Operand]:
     return [o for load in loads if (o := _operand(file, load))]
 
 
-def _operand(file: TritonFile, load: ast.Call) -> Operand | None:
+def _operand(file: TritonFile, load: ast.Call) -> DotOperand | None:
     address, pointers = load.args[0], ""
     if isinstance(address, ast.Name):
         pointers = address.id
@@ -87,7 +87,7 @@ def _operand(file: TritonFile, load: ast.Call) -> Operand | None:
             return None
         address = values[0]
     base = [t for t in terms(address) if isinstance(t, ast.Name) and t.id in file.parameters]
-    return Operand(load, address, pointers, base[0].id) if len(base) == 1 else None
+    return DotOperand(load, address, pointers, base[0].id) if len(base) == 1 else None
 
 
 def native_fp8(file: TritonFile) -> list[Variant]:
@@ -168,7 +168,7 @@ def k_major_inputs(file: TritonFile) -> list[Variant]:
     return [Variant("both inputs", rubric, file.edited(*edits))]
 
 
-def _along_k(file: TritonFile, operand: Operand, stride: str, depth: str) -> list[Edit]:
+def _along_k(file: TritonFile, operand: DotOperand, stride: str, depth: str) -> list[Edit]:
     """Return the edits that remove the stride along k and multiply the offsets along the tile by `depth`."""
     steps = [n for n in ast.walk(file.kernel) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)]
     moved = [n.value for n in steps if dotted(n.target) == operand.pointers]
@@ -182,7 +182,7 @@ def _times(node: ast.AST, stride: str) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and dotted(node.right) == stride
 
 
-def _stride(operand: Operand) -> str:
+def _stride(operand: DotOperand) -> str:
     """Return the stride along k of a column-major operand: the name that its other terms are multiplied by."""
     along = [t for t in terms(operand.address) if _slice(t)]
     strided = [t for t in terms(operand.address) if isinstance(t, ast.BinOp) and isinstance(t.right, ast.Name)]
@@ -190,7 +190,7 @@ def _stride(operand: Operand) -> str:
     return names.pop() if len(along) == 1 and len(names) == 1 and len(strided) >= 1 else ""
 
 
-def _tensor(file: TritonFile, operand: Operand) -> str:
+def _tensor(file: TritonFile, operand: DotOperand) -> str:
     """Return the name of the launch's tensor for an operand, passed directly or viewed as bytes."""
     argument = file.argument(operand.parameter)
     if isinstance(argument, ast.IfExp):
@@ -211,7 +211,7 @@ def scalar_bases(file: TritonFile) -> list[Variant]:
     return [Variant(f"offsets of {names}", rubric, file.edited(*edits))]
 
 
-def _based(file: TritonFile, loop: ast.For, operand: Operand) -> str:
+def _based(file: TritonFile, loop: ast.For, operand: DotOperand) -> str:
     """Return an address as `pointer + scalar + (offsets)`; empty if the row numbers are not `scalar + vector`."""
     inside = bound(loop)
     row = next((t for t in terms(operand.address) if read(t) & inside), None)

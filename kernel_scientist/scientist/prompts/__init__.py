@@ -5,11 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kernel_scientist.records.base import Record
 from kernel_scientist.records.kernel import digest
-from kernel_scientist.scientist.llm.response_cache import Message
 
 FOLDER = Path(__file__).parent
 SYSTEM = "_system.md.j2"
+
+
+class Message(Record):
+    """One message of a conversation."""
+
+    role: str
+    content: str
 
 
 @dataclass(frozen=True)

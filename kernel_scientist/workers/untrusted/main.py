@@ -68,9 +68,9 @@ class Worker:
         self.machine: Any = None
         """What executes a GPU's code, for a GPU that is not here."""
         if settings["machine"] is not None:
-            from kernel_scientist.gpu.machine.worker_setup import Machine  # imported before the fork
+            from kernel_scientist.gpu.machine.worker_setup import WorkerMachine  # imported before the fork
 
-            self.machine = Machine(settings["machine"])
+            self.machine = WorkerMachine(settings["machine"])
 
     def serve(self) -> None:
         """Answer requests until the evaluator closes the socket."""

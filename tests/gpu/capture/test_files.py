@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from kernel_scientist.gpu.capture import file_inspection
-from kernel_scientist.gpu.capture.files import entries, guesses, limits
-from kernel_scientist.gpu.capture.files.large_tensors import SkipsLarge
+from kernel_scientist.gpu.capture import entries, file_inspection, limits
+from kernel_scientist.gpu.capture.files import guesses
 from kernel_scientist.gpu.capture.files.missing import Missing, reason
+from kernel_scientist.gpu.capture.large_tensors import SkipsLarge
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params

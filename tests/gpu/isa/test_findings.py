@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernel_scientist.gpu.isa.findings import findings, suspicions
+from kernel_scientist.gpu.capture.code_findings import findings, suspicions
 from kernel_scientist.records.evaluation import CodeObject
 from tests.conftest import ROOT
 

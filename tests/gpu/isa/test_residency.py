@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist.gpu.capture import preview
+from kernel_scientist.gpu.capture.code_findings import findings
 from kernel_scientist.gpu.isa import assembly
-from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records.evaluation import CodeObject

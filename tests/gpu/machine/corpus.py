@@ -17,7 +17,7 @@ import numpy as np
 from kernel_scientist.gpu.machine.checking import Checks, Tensor
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
-from kernel_scientist.gpu.machine.launch import Result
+from kernel_scientist.gpu.machine.launch import LaunchResult
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.machine.shadow import Reach
@@ -69,7 +69,7 @@ def compiled(library: Library, file: str) -> Code:
     return Code(library, made.assembly)
 
 
-def checked(code: Code, case: Case, seed: int = 1) -> tuple[Checks, Result]:
+def checked(code: Code, case: Case, seed: int = 1) -> tuple[Checks, LaunchResult]:
     """Run a kernel of the corpus, checking it."""
     checks, memory, random = Checks(code.library), Memory(), np.random.default_rng(seed)
     arguments, results, kept = bytearray(), list[Array](), list[Array]()

@@ -94,7 +94,7 @@ def run(
 
 def findings(
     cases: Sequence[Case], *, denormals: int = 3, options: Options = USUAL, cooperative: bool = False
-) -> tuple[list[Outcome], launch.Result]:
+) -> tuple[list[Outcome], launch.LaunchResult]:
     """Run cases that have equally many waves; return the result of the launch as well."""
     waves = len(cases[0].v)
     v = np.ascontiguousarray(np.stack([case.v for case in cases], 1))

@@ -10,9 +10,9 @@ from kernel_scientist.gpu.machine.checking import Checks
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch
 from kernel_scientist.gpu.machine.executor import Executor
-from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.gpu.machine.undefined import CheckedAllocations
 from kernel_scientist.gpu.toolchains import hip
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from tests.gpu.machine import harness
 
 TOOLS = hip.find()

@@ -9,8 +9,8 @@ import pytest
 from kernel_scientist.gpu.machine import build, findings, library
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.library import Library
-from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.gpu.toolchains import hip
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.records import environment
 from tests.gpu.machine import corpus
 from tests.gpu.machine.corpus import Case

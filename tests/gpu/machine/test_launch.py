@@ -15,7 +15,7 @@ from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
 from kernel_scientist.gpu.machine.executor import Executor
-from kernel_scientist.gpu.machine.launch import Fault, NotSimulatedError, Result
+from kernel_scientist.gpu.machine.launch import Fault, LaunchResult, NotSimulatedError
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.memory import Memory
 from kernel_scientist.gpu.toolchains import hip
@@ -171,7 +171,7 @@ def one_launch(code: Code, blocks: int, size: int, arguments: bytes, lds: int = 
 
 def run(
     code: Code, blocks: int, size: int, arrays: Sequence[Array], rest: bytes, lds: int = 0, **options: Any
-) -> Result:
+) -> LaunchResult:
     memory = Memory()
     for array in arrays:
         memory.add(array.ctypes.data, array.nbytes)

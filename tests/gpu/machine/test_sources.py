@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.gpu.isa import findings
+from kernel_scientist.gpu.capture import code_findings
 from kernel_scientist.gpu.isa.assembly import put, read
 from kernel_scientist.gpu.machine import listing, waits
+from kernel_scientist.gpu.machine.line_table import LineTable
 from kernel_scientist.gpu.machine.listing import Listing
-from kernel_scientist.gpu.machine.places import Places
-from kernel_scientist.gpu.machine.sources import Sources
 from kernel_scientist.gpu.toolchains import hip
+from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from kernel_scientist.gpu.toolchains.sources import joined
 
 TOOLS = hip.find()
@@ -49,7 +49,7 @@ def listed(text: str) -> Listing:
 
 def lines(text: str, listed: Listing, beginning: str, whole: bool) -> set[tuple[int, ...]]:
     """Return the chains of lines of the instructions whose names begin so. `whole`: those of small functions too."""
-    places = Places(text, listed)
+    places = LineTable(text, listed)
     of = places.chain if whole else places.condensed
     numbers = [n for n, one in enumerate(listed.statements) if one.mnemonic.startswith(beginning)]
     return {tuple(line for _, line in of(number)) for number in numbers}
@@ -73,7 +73,7 @@ def test_a_small_function_is_a_part_of_the_line_that_calls_it(text: str, listed:
 
 
 def test_lines_of_an_extension_are_those_of_the_submission_s_file(text: str, listed: Listing) -> None:
-    sources, places = Sources(), Places(text, listed)
+    sources, places = Sources(), LineTable(text, listed)
     sources.add("ext[0]", TEXT, FILE)
     (number,) = (n for n, one in enumerate(listed.statements) if one.mnemonic == "ds_bpermute_b32")
     line, quoted, called = sources.told(places.chain(number))
@@ -97,10 +97,10 @@ def test_a_finding_in_an_inlined_function_names_its_callers() -> None:
     built = hip.compile_hip(joined([source], "ext"), "gfx942", [])
     assert built.ok, built.log
     put(built.assembly)
-    said, *more = findings.omissions(read(built.assembly))
+    said, *more = code_findings.omissions(read(built.assembly))
     assert said.startswith("ext[0]:5, ") and said.endswith(" is missing, called in ext[0]:8"), said
-    assert findings.omissions(read(built.assembly), {"kernel"}) == (said, *more)
-    assert findings.omissions(read(built.assembly), {"another"}) == ()
+    assert code_findings.omissions(read(built.assembly), {"kernel"}) == (said, *more)
+    assert code_findings.omissions(read(built.assembly), {"another"}) == ()
 
 
 KERNEL = """import triton

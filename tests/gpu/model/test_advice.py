@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from kernel_scientist.calibrate import tables
-from kernel_scientist.calibrate.suite import Entry
+from kernel_scientist.calibrate.suite import CalibrationKernel
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.model import advice, predict
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.gpu.model.issue import Issue
 from kernel_scientist.gpu.model.launch import Placement, Traffic
-from kernel_scientist.gpu.model.predict import Load
+from kernel_scientist.gpu.model.predict import KernelLoad
 from kernel_scientist.hardware import gpus, occupancy
 from kernel_scientist.records.evaluation import CodeObject
 from kernel_scientist.records.kernel import Work
@@ -20,7 +20,7 @@ from kernel_scientist.records.kernel import Work
 SHAPE = tables.Shape(128, 512, 7168)
 
 
-def entry() -> Entry:
+def entry() -> CalibrationKernel:
     return tables.labels([SHAPE], pool=0)[0].best
 
 
@@ -52,7 +52,7 @@ def predicted(some: CodeObject) -> tuple[str, ...]:
     traffic = Traffic(2432, 1e9, 1e9, 3e8, 1e8, {"fp8": 2432 * 8 * flops})
     issue = Issue(vector=56 * 160, l1=57 * 64, flops=flops, rounds=56, ahead=1.0)
     work = Work(flops=1e9, bytes=1e6, dtype="fp8")
-    return predict.predict(gpus.MI300X, "c", work, [Load(some, traffic, issue)], Constants()).words
+    return predict.predict(gpus.MI300X, "c", work, [KernelLoad(some, traffic, issue)], Constants()).words
 
 
 def test_advice_is_for_the_kernel_at_hand() -> None:
@@ -112,18 +112,20 @@ SPILLED = replace(CLEAN, l1=500 * (64 + 160), spilled_bytes=500 * 40 * 4 * 64.0,
 
 def test_a_spill_in_a_loop_costs_time() -> None:
     traffic = Traffic(304, 1e8, 1e8, 3e7, 1e7)
-    times = [predict.time_us(gpus.MI300X, [Load(code(), traffic, one)], Constants()) for one in (CLEAN, SPILLED)]
+    times = [predict.time_us(gpus.MI300X, [KernelLoad(code(), traffic, one)], Constants()) for one in (CLEAN, SPILLED)]
     assert times[1] > 1.2 * times[0]
 
 
 def test_scratch_memory_that_l2_does_not_hold_comes_from_further_away() -> None:
     traffic = Traffic(2432, 1e8, 1e8, 3e7, 1e7)
     small, large = (code(vgpr=64, scratch_bytes=size) for size in (16, 512))
-    costs = [predict.estimate(gpus.MI300X, Load(one, traffic, SPILLED), Constants()).costs for one in (small, large)]
+    costs = [
+        predict.estimate(gpus.MI300X, KernelLoad(one, traffic, SPILLED), Constants()).costs for one in (small, large)
+    ]
     assert costs[0].cache < costs[1].cache and costs[0].l2 == costs[1].l2
 
 
 def test_a_loop_that_loads_ahead_does_not_wait() -> None:
     traffic, waits = Traffic(304, 1e6, 1e6, 1e6, 1e6), Issue(vector=500 * 1600, l1=500 * 64, rounds=500)
-    hidden = predict.time_us(gpus.MI300X, [Load(code(), traffic, replace(waits, ahead=1.0))], Constants())
-    assert predict.time_us(gpus.MI300X, [Load(code(), traffic, waits)], Constants()) > 1.3 * hidden
+    hidden = predict.time_us(gpus.MI300X, [KernelLoad(code(), traffic, replace(waits, ahead=1.0))], Constants())
+    assert predict.time_us(gpus.MI300X, [KernelLoad(code(), traffic, waits)], Constants()) > 1.3 * hidden

@@ -15,14 +15,14 @@ MIB = float(1 << 20)
 CODE = CodeObject(kernel="k", arch="gfx942", digest="", num_warps=4, vgpr=64)
 
 
-def load(**storages: float) -> predict.Load:
+def load(**storages: float) -> predict.KernelLoad:
     """A launch that touches all of its arguments once, by size in MiB."""
     sizes = {name: size * MIB for name, size in storages.items()}
     total = sum(sizes.values())
-    return predict.Load(CODE, Traffic(1216, total, total, total, total, {}, sizes), Issue())
+    return predict.KernelLoad(CODE, Traffic(1216, total, total, total, total, {}, sizes), Issue())
 
 
-def hbm_us(*loads: predict.Load) -> float:
+def hbm_us(*loads: predict.KernelLoad) -> float:
     return sum(one.costs.hbm for one in predict._each(gpus.MI300X, loads, Constants()))
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch.utils import cpp_extension
 
-from kernel_scientist.gpu.capture import recorded_builds
+from kernel_scientist.gpu.capture.code_findings import findings
+from kernel_scientist.gpu.fake import recorded_builds
 from kernel_scientist.gpu.isa import assembly
-from kernel_scientist.gpu.isa.findings import findings
 from kernel_scientist.gpu.toolchains import cuda, hip, messages
 from kernel_scientist.gpu.toolchains.compiled import Compiled
 from kernel_scientist.gpu.toolchains.sources import hipified, joined

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kernel_scientist.gpu.capture.files.limits import TimeLimitError, cpu_seconds
 from kernel_scientist.gpu.capture.files.missing import Missing
+from kernel_scientist.gpu.capture.limits import TimeLimitError, cpu_seconds
 
 STATEMENT_S = 20.0
 """CPU seconds of one statement at a module's top level."""

@@ -15,8 +15,8 @@ import torch
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from kernel_scientist.gpu.capture.files.guesses import FLOATS, Descriptor
-from kernel_scientist.gpu.capture.files.limits import TimeLimitError
 from kernel_scientist.gpu.capture.files.uses import Uses
+from kernel_scientist.gpu.capture.limits import TimeLimitError
 
 TRIALS = 80
 SEARCH_S = 12.0

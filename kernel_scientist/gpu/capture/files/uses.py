@@ -79,7 +79,7 @@ def of(kernel: Any, depth: int = DEPTH) -> Uses:
     """Return the uses of a `JITFunction`'s parameters."""
     if id(kernel) not in _KNOWN:
         _KNOWN[id(kernel)] = Uses({p.name: Use() for p in kernel.params}, {})  # for a function that calls itself
-        _KNOWN[id(kernel)] = _Reader(kernel, depth).read()
+        _KNOWN[id(kernel)] = _UseReader(kernel, depth).read()
     return _KNOWN[id(kernel)]
 
 
@@ -107,7 +107,7 @@ def callee(kernel: Any, node: ast.expr) -> Any:
     return value if isinstance(value, JITFunction) and value.fn.__module__.split(".")[0] != "triton" else None
 
 
-class _Reader:
+class _UseReader:
     def __init__(self, kernel: Any, depth: int) -> None:
         self.kernel, self.depth = kernel, depth
         self.uses = Uses({p.name: Use() for p in kernel.params}, {p.name: {("p", p.name): None} for p in kernel.params})

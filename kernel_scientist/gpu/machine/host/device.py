@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 
 
-class Place(NamedTuple):
+class MemoryRange(NamedTuple):
     """A part of the device's memory."""
 
     address: int
     bytes: int
 
 
-class Argument(NamedTuple):
+class ArgumentSlot(NamedTuple):
     """Where a kernel's argument lies in its block of arguments."""
 
     offset: int
@@ -31,12 +31,12 @@ class Needs:
     """Of one lane."""
     most_threads: int
     """Of a workgroup."""
-    arguments: tuple[Argument, ...]
+    arguments: tuple[ArgumentSlot, ...]
     """The explicit ones, in order."""
 
 
 @dataclass(frozen=True)
-class Launch:
+class HostLaunch:
     """A launch by host code. It is done while its caller waits."""
 
     code: int
@@ -63,11 +63,11 @@ class Device(Protocol):
         """Load assembly, or a code object, and return its number."""
         ...
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: HostLaunch) -> None:
         """Execute a kernel."""
         ...
 
-    def symbol(self, code: int, name: str) -> Place:
+    def symbol(self, code: int, name: str) -> MemoryRange:
         """Return where a variable of the device lies."""
         ...
 

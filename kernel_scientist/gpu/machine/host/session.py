@@ -11,7 +11,7 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int32, c_ui
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.gpu.machine.host.device import Argument, Device, Launch
+from kernel_scientist.gpu.machine.host.device import ArgumentSlot, Device, HostLaunch
 
 CLOCK_KHZ = 2_100_000
 """The clock rate that queries return; nothing is timed."""
@@ -32,7 +32,7 @@ class _Needs(Structure):
     _fields_ = [(name, c_int32) for name in ("registers", "lds_bytes", "scratch_bytes", "most_threads")]
 
 
-class _Facts(Structure):
+class _DeviceFacts(Structure):
     _fields_ = [
         *((name, c_char_p) for name in ("name", "arch")),
         ("memory_bytes", c_uint64),
@@ -57,7 +57,7 @@ _SIGNATURES: dict[str, Any] = {
 class _Machine(Structure):
     """As `Machine` in `native/state.h`."""
 
-    _fields_ = [("facts", _Facts), *_SIGNATURES.items()]
+    _fields_ = [("facts", _DeviceFacts), *_SIGNATURES.items()]
 
 
 class Session:
@@ -69,7 +69,7 @@ class Session:
         self._library = ctypes.CDLL(str(library))
         facts = device.facts
         self._machine = _Machine(
-            _Facts(
+            _DeviceFacts(
                 facts.name.encode(),
                 facts.arch.encode(),
                 facts.memory_bytes,
@@ -131,7 +131,7 @@ class Session:
         name, shape = kernel.decode(), ((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]))
         given = ctypes.string_at(packed, size) if packed else None
         arguments = _arguments(name, self._device.needs(code, name).arguments, pointers or 0, given)
-        self._device.launch(Launch(code, name, *shape, lds, arguments, bool(all_)))
+        self._device.launch(HostLaunch(code, name, *shape, lds, arguments, bool(all_)))
 
     def _symbol(self, code: int, name: bytes, address: Any, size: Any) -> None:
         address[0], size[0] = self._device.symbol(code, name.decode())
@@ -156,7 +156,7 @@ class Session:
         raise HostError(function.decode(), reason.decode(), bool(is_limit))
 
 
-def _arguments(kernel: str, layout: Sequence[Argument], pointers: int, packed: bytes | None) -> bytes:
+def _arguments(kernel: str, layout: Sequence[ArgumentSlot], pointers: int, packed: bytes | None) -> bytes:
     """Return a launch's block of arguments, from pointers to them or from what the host code packed itself.
 
     Raises HostError if it packed less than the kernel takes.

@@ -6,13 +6,13 @@ Runs in workers: standard library, numpy and what the machine needs.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch
-from kernel_scientist.gpu.machine.host.device import Argument, Launch, Needs, Place
+from kernel_scientist.gpu.machine.host.device import ArgumentSlot, HostLaunch, MemoryRange, Needs
 from kernel_scientist.gpu.machine.host.session import HostError
-from kernel_scientist.gpu.machine.listing import Kernel
+from kernel_scientist.gpu.machine.listing import KernelDescriptor
 from kernel_scientist.gpu.machine.memory import fill
 from kernel_scientist.hardware import occupancy
 
@@ -46,7 +46,7 @@ class Simulated:
         self._codes.append(self.read(code.decode(errors="replace")))
         return len(self._codes) - 1
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: HostLaunch) -> None:
         """Execute a kernel. Raises HostError for a launch that the device would refuse."""
         kernel = self._kernel(launch.code, launch.kernel)
         threads = launch.block[0] * launch.block[1] * launch.block[2]
@@ -64,17 +64,17 @@ class Simulated:
         code, given = self._codes[launch.code], (launch.arguments, launch.dynamic_lds, launch.cooperative)
         self.run(KernelLaunch(code, launch.kernel, launch.grid, launch.block, *given))
 
-    def symbol(self, code: int, name: str) -> Place:
+    def symbol(self, code: int, name: str) -> MemoryRange:
         """Return where a variable of the device lies."""
         place = self._codes[code].symbol(name)
         if place is None:
             raise HostError("hipGetSymbolAddress", f"the device's code has no variable {name}")
-        return Place(*place)
+        return MemoryRange(*place)
 
     def needs(self, code: int, kernel: str) -> Needs:
         """Return what a kernel needs. Raises HostError if the code has no such kernel."""
         found = self._kernel(code, kernel)
-        explicit = (Argument(a.offset, a.size) for a in found.arguments if not a.kind.startswith("hidden_"))
+        explicit = (ArgumentSlot(a.offset, a.size) for a in found.arguments if not a.kind.startswith("hidden_"))
         registers = found.descriptor.get("next_free_vgpr", 0)
         return Needs(registers, found.lds_bytes, found.scratch_bytes, found.most_threads, tuple(explicit))
 
@@ -102,7 +102,7 @@ class Simulated:
         if (call := self.call()) is not None:
             call.define(address, size)
 
-    def _kernel(self, code: int, name: str) -> Kernel:
+    def _kernel(self, code: int, name: str) -> KernelDescriptor:
         kernels = self._codes[code].kernels
         if name not in kernels:
             raise HostError("hipLaunchKernel", f"the device's code has no kernel {name}: its pass compiled other text")

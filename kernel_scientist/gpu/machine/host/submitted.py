@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernel_scientist.compile.request import ExtensionRequest
-from kernel_scientist.gpu.machine.sources import SUBMISSION, Sources
+from kernel_scientist.gpu.toolchains.quoted_sources import SUBMISSION, Sources
 from kernel_scientist.gpu.toolchains.sources import text_name
 
 _LAUNCH = re.compile(r"\b(\w+)\s*(?:<[^;{}()]*?>\s*)?<<<|\bhip(?:Ext)?LaunchKernelGGL\s*\(\s*\(?\s*(\w+)")

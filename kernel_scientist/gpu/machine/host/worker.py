@@ -8,13 +8,13 @@ from types import ModuleType
 
 from kernel_scientist.compile import extension
 from kernel_scientist.compile.request import ExtensionRequest
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.host import module, submitted
 from kernel_scientist.gpu.machine.host.session import Session
 from kernel_scientist.gpu.machine.host.simulated import Simulated
 from kernel_scientist.gpu.machine.host.submitted import Text
-from kernel_scientist.gpu.machine.sources import SUBMISSION
+from kernel_scientist.gpu.toolchains.quoted_sources import SUBMISSION
 from kernel_scientist.gpu.toolchains.sources import text_name
 
 

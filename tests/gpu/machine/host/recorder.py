@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.machine.host.device import Argument, Launch, Needs, Place
+from kernel_scientist.gpu.fake.facts import Facts
+from kernel_scientist.gpu.machine.host.device import ArgumentSlot, HostLaunch, MemoryRange, Needs
 
 FACTS = Facts("AMD Instinct MI300X", "gfx942", 304, 64, 65536, 4 << 20, 1 << 30)
 
@@ -13,11 +13,11 @@ class Recorder:
     """What host code did."""
 
     facts: Facts = FACTS
-    layout: tuple[Argument, ...] = ()
+    layout: tuple[ArgumentSlot, ...] = ()
     codes: list[bytes] = field(default_factory=list[bytes])
-    launches: list[Launch] = field(default_factory=list[Launch])
+    launches: list[HostLaunch] = field(default_factory=list[HostLaunch])
     memory: dict[int, int] = field(default_factory=dict[int, int])
-    variables: dict[str, Place] = field(default_factory=dict[str, Place])
+    variables: dict[str, MemoryRange] = field(default_factory=dict[str, MemoryRange])
     written_to: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     fault: Exception | None = None
 
@@ -25,12 +25,12 @@ class Recorder:
         self.codes.append(code)
         return len(self.codes)
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: HostLaunch) -> None:
         self.launches.append(launch)
         if self.fault is not None:
             raise self.fault
 
-    def symbol(self, code: int, name: str) -> Place:
+    def symbol(self, code: int, name: str) -> MemoryRange:
         return self.variables[name]
 
     def needs(self, code: int, kernel: str) -> Needs:

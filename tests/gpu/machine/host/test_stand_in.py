@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.gpu.machine.host import library
-from kernel_scientist.gpu.machine.host.device import Argument, Place
+from kernel_scientist.gpu.machine.host.device import ArgumentSlot, MemoryRange
 from kernel_scientist.gpu.machine.host.session import HostError, Session
 from kernel_scientist.gpu.toolchains import hip
 from tests.gpu.machine.host.recorder import FACTS, Recorder
@@ -80,7 +80,7 @@ def launched(stand_in: Hip, handle: object, grid: Dim3, block: Dim3, arguments: 
 
 
 def test_a_launch_has_its_arguments_by_the_codes_own_layout(stand_in: Hip) -> None:
-    stand_in.device.layout = (Argument(0, 8), Argument(8, 4), Argument(16, 8), Argument(24, 1))
+    stand_in.device.layout = (ArgumentSlot(0, 8), ArgumentSlot(8, 4), ArgumentSlot(16, 8), ArgumentSlot(24, 1))
     handle = registered(stand_in, "_Z4gemmPfidb")
     given = [c_void_p(0x1234), c_int(-2), ctypes.c_double(0.5), ctypes.c_bool(True)]
     assert launched(stand_in, handle, Dim3(3, 2, 1), Dim3(64, 4, 1), given, 512) == 0
@@ -93,10 +93,10 @@ def test_a_launch_has_its_arguments_by_the_codes_own_layout(stand_in: Hip) -> No
 
 @given(st.lists(st.binary(min_size=1, max_size=64), max_size=20), st.integers(1, 8))
 def test_arguments_of_any_size_arrive(values: list[bytes], align: int) -> None:
-    stand_in, layout, offset = Hip(), list[Argument](), 0
+    stand_in, layout, offset = Hip(), list[ArgumentSlot](), 0
     for value in values:
         offset = -(-offset // align) * align
-        layout.append(Argument(offset, len(value)))
+        layout.append(ArgumentSlot(offset, len(value)))
         offset += len(value)
     stand_in.device.layout = tuple(layout)
     blocks = [ctypes.create_string_buffer(value, len(value)) for value in values]
@@ -115,7 +115,7 @@ def test_a_cooperative_launch_fits_on_the_device(stand_in: Hip) -> None:
 
 
 def test_a_module_is_launched_with_pointers_or_with_packed_arguments(stand_in: Hip) -> None:
-    stand_in.device.layout = (Argument(0, 4), Argument(4, 4))
+    stand_in.device.layout = (ArgumentSlot(0, 4), ArgumentSlot(4, 4))
     module, function = c_void_p(), c_void_p()
     assert stand_in.ModuleLoadData(byref(module), c_char_p(b"; text of a module")) == 0
     assert stand_in.ModuleGetFunction(byref(function), module, c_char_p(b"own")) == 0
@@ -252,7 +252,7 @@ def test_the_devices_memory_is_bounded(stand_in: Hip) -> None:
 
 def test_variables_of_the_device_are_copied_within_their_bounds(stand_in: Hip) -> None:
     table = ctypes.create_string_buffer(16)
-    stand_in.device.variables["table"] = Place(ctypes.addressof(table), 16)
+    stand_in.device.variables["table"] = MemoryRange(ctypes.addressof(table), 16)
     symbol = byref(registered(stand_in), 4)
     four, back, place = c_int(4), c_int(), c_void_p()
     assert stand_in.MemcpyToSymbol(symbol, byref(four), c_size_t(4), c_size_t(12), 1) == 0

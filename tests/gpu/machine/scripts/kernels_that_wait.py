@@ -12,8 +12,8 @@ import torch
 import triton
 import triton.language as tl
 
-from kernel_scientist.gpu.capture.fake_device import pretended
 from kernel_scientist.gpu.capture.inspect import facts
+from kernel_scientist.gpu.fake.device import pretended
 from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.machine.checking import Checks
 from kernel_scientist.gpu.machine.executor import Executor

@@ -1,4 +1,4 @@
-"""Can the evaluator be trusted, and what does it cost? `python -m benchmarks.judge`, part of `make bench`.
+"""Can the evaluator be trusted, and what does it cost? `python -m benchmarks.evaluator`, part of `make bench`.
 
 - evaluation: the duration of a whole evaluation of `identity` (compile, check, time; all cases), in turn with a cold
   process per stage that makes as many calls.
@@ -7,7 +7,7 @@
 - a_a: how often a kernel is called faster than itself.
 - honest (`--honest LOAD`): verdicts on all honest kernels of the corpus and all C++ seeds beside LOAD busy loops.
 
-Figures go to benchmarks/results/judge.json, with machine, load and spread.
+Figures go to benchmarks/results/evaluator.json, with machine, load and spread.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def main() -> None:
                 found["clocks"] = _clocks(shop)
                 found["three_percent"] = _three_percent(shop, options.runs // 3)
                 found["a_a"] = _a_a(shop, options.runs)
-    write(RESULTS / ("judge.json" if options.honest is None else "honest.json"), found)
+    write(RESULTS / ("evaluator.json" if options.honest is None else "honest.json"), found)
 
 
 def _evaluator(shop: WorkerPool, problem: str) -> Evaluator:

@@ -10,7 +10,7 @@ from functools import partial
 from kernel_scientist import problems
 from kernel_scientist.campaign import single
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.campaign.pool.evaluator import Host, Reply, Request
+from kernel_scientist.campaign.pool_evaluator import Host, PoolReply, PoolRequest
 from kernel_scientist.campaign.steps import Steps
 from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.gpu.isa import assembly
@@ -31,7 +31,7 @@ WAIT_S = 24 * 3600.0
 """Longest wait for a free device while nothing moves: the campaign decides when to give up."""
 
 
-def answer(request: Request, steps: Steps) -> Reply:
+def answer(request: PoolRequest, steps: Steps) -> PoolReply:
     """Carry out a request. A reply with a `refusal` says why this host cannot."""
     name = socket.gethostname()
     try:
@@ -45,10 +45,10 @@ def answer(request: Request, steps: Steps) -> Reply:
                 raise SetupError(f"its device is {host.device}, the campaign is on {request.device}")
             return _carried_out(request, context, host).model_copy(update={"host": host})
     except SetupError as error:
-        return Reply(refusal=f"host {name} cannot evaluate this: {error}")
+        return PoolReply(refusal=f"host {name} cannot evaluate this: {error}")
 
 
-def _require_same(request: Request, params: Params) -> None:
+def _require_same(request: PoolRequest, params: Params) -> None:
     """Raise SetupError unless this host has the campaign's versions of problem and evaluator."""
     own = dvc_digest.of_folder(problems.find(params.problem).folder)
     if own != request.problem_digest:
@@ -85,27 +85,27 @@ def _host(context: EvaluationContext, name: str) -> Host:
     )
 
 
-def _carried_out(request: Request, context: EvaluationContext, host: Host) -> Reply:
+def _carried_out(request: PoolRequest, context: EvaluationContext, host: Host) -> PoolReply:
     kernel = request.kernel
     if kernel is None:
-        return Reply()
+        return PoolReply()
     match request.operation:
         case "time":
             evaluation = _at(host, _timed(request, context, kernel))
-            return Reply(evaluation=evaluation, assembly=_assembly(evaluation))
+            return PoolReply(evaluation=evaluation, assembly=_assembly(evaluation))
         case "confirm":
             found = single.confirm(context, kernel, request.against, request.baseline)
             found = found.model_copy(update={"evaluation": _at(host, found.evaluation)})
-            return Reply(confirmation=found, assembly=_assembly(found.evaluation))
+            return PoolReply(confirmation=found, assembly=_assembly(found.evaluation))
         case "tune":
             until = time.monotonic() + request.seconds
             best = tuner.tune(context, kernel, kernel.name, lambda _: False, lambda: time.monotonic() > until)
-            return Reply(kernel=best)
+            return PoolReply(kernel=best)
         case "describe":
-            return Reply()
+            return PoolReply()
 
 
-def _timed(request: Request, context: EvaluationContext, kernel: Kernel) -> Evaluation:
+def _timed(request: PoolRequest, context: EvaluationContext, kernel: Kernel) -> Evaluation:
     rival = request.baseline or (request.against[-1].name if request.against else "")
 
     def gained(timed: Evaluation) -> bool:  # profiling takes a minute or more: only a kernel that may become a base

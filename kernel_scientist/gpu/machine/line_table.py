@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import PurePath
 
 from kernel_scientist.gpu.machine.listing import Listing
+from kernel_scientist.gpu.toolchains.quoted_sources import Place
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
 _SOURCE = re.compile(r"\[\d+\]$")
@@ -23,12 +24,10 @@ _RANGES = re.compile(r"^\.Ldebug_ranges(\d+):")
 _PAIR = re.compile(r"^\s*\.(?:uleb128|quad)\s+(\.L\w+)-\.L\w+")
 SMALL = 3
 """Lines of an inlined function up to which it is small."""
-Place = tuple[str, int]
-"""A file and a line."""
 
 
 @dataclass(frozen=True)
-class Call:
+class InlinedCall:
     """A call that was inlined."""
 
     file: str
@@ -47,7 +46,7 @@ class Call:
         return itertools.chain.from_iterable(range(*span) for span in self.spans)
 
 
-class Places:
+class LineTable:
     """Lines of the own source by instruction."""
 
     def __init__(self, text: str, listing: Listing) -> None:
@@ -99,16 +98,16 @@ class Places:
         return self._frames(self._certain[max(0, place - 1)]) if self._certain else []
 
     @cached_property
-    def _around(self) -> list[list[Call]]:
+    def _around(self) -> list[list[InlinedCall]]:
         """The inlined calls that each instruction comes from, the innermost first."""
-        found: list[list[Call]] = [[] for _ in self._statements]
+        found: list[list[InlinedCall]] = [[] for _ in self._statements]
         for call in self._calls:
             for instruction in call.instructions:
                 found[instruction].append(call)
         return found
 
     @cached_property
-    def _lines(self) -> dict[Call, int]:
+    def _lines(self) -> dict[InlinedCall, int]:
         """Of how many lines of the own source the instructions of each call are; at least one."""
         lines = [(s.file, s.source_line) if s.source_line and self._is_own(s.file) else None for s in self._statements]
         return {call: max(1, len({lines[n] for n in call.instructions} - {None})) for call in self._calls}
@@ -117,7 +116,7 @@ class Places:
         return PurePath(file).name in self.own
 
 
-def _calls(text: str, listing: Listing, files: dict[str, str]) -> list[Call]:
+def _calls(text: str, listing: Listing, files: dict[str, str]) -> list[InlinedCall]:
     start = text.find("DW_TAG_inlined_subroutine")
     if start < 0:
         return []
@@ -142,7 +141,7 @@ def _calls(text: str, listing: Listing, files: dict[str, str]) -> list[Call]:
 
 def _call(
     entry: dict[str, str], ranges: dict[str, list[tuple[str, str]]], labels: dict[str, int], files: dict[str, str]
-) -> Call | None:
+) -> InlinedCall | None:
     high = entry.get("DW_AT_high_pc", "").split("-")
     if len(high) == 2:
         pairs = [(high[1], high[0])]
@@ -151,4 +150,4 @@ def _call(
     spans = tuple((labels[a], labels[b]) for a, b in pairs if a in labels and b in labels)
     if not spans or not entry.get("DW_AT_call_line", "").isdigit():
         return None
-    return Call(files.get(entry.get("DW_AT_call_file", ""), ""), int(entry["DW_AT_call_line"]), spans)
+    return InlinedCall(files.get(entry.get("DW_AT_call_file", ""), ""), int(entry["DW_AT_call_line"]), spans)

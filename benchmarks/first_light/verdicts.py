@@ -97,7 +97,7 @@ def cheats_fail(here: Here) -> Facts:
             evaluator = Evaluator(here.problem(problem), "auto", pool.harness, pool)
             evaluator.forgo_noise()
             honest = [TimedSource(name=name, source=suite.SOURCES[name]) for name in corpus.GPU_HONEST_WORK[problem]]
-            evaluation = suite.judged(evaluator, fixture.source, honest, case)
+            evaluation = suite.evaluated(evaluator, fixture.source, honest, case)
             ratios = {speedup.against: speedup.ratio for speedup in evaluation.speedups}
             gained = not fixture.gains and all(ratios[source.name] > GAIN for source in honest if ratios)
             good = evaluation.verdict in fixture.expect and not (evaluation.verdict is Verdict.OK and gained)
@@ -111,7 +111,7 @@ def cheats_fail(here: Here) -> Facts:
         raise StepError(f"not as expected: {', '.join(wrong)}")
 
 
-def problems_are_judged(here: Here) -> Facts:
+def problems_are_evaluated(here: Here) -> Facts:
     """The fastest Triton seed of every problem, on all its cases: verdict, speedup, and the seconds it takes."""
     verdicts: list[str] = []
     end, longest_s = time.monotonic() + PROBLEMS_S, 0.0

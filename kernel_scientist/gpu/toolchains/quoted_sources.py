@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from kernel_scientist.gpu.machine.places import Place
-
 SUBMISSION = "kernel.py"
 """What a submission's file is called where it is executed."""
 _FUNCTION = re.compile(r"(?:def|async def|class)\b|@")
@@ -19,6 +17,8 @@ FURTHEST = 100
 """Lines in which a loop is looked for."""
 MOST_CALLERS, WIDEST = 3, 60
 """Most callers that are named, and most characters of their lines."""
+Place = tuple[str, int]
+"""A file and a line."""
 
 
 @dataclass
@@ -78,8 +78,8 @@ class Sources:
         return False
 
     def told(self, chain: Sequence[Place]) -> tuple[int, str, str]:
-        """Return number and text of the submission's line that a chain (`Places.chain`) begins with, and the end of a
-        sentence that says which lines call the function that was inlined there; that is empty without any.
+        """Return number and text of the submission's line that a chain (`LineTable.chain`) begins with, and the end of
+        a sentence that says which lines call the function that was inlined there; that is empty without any.
         """
         (line, text), *outer = [self.quoted(*place) for place in chain] or [(0, "")]
         return line, text, "".join(f", called in line {number} ({of[:WIDEST]})" for number, of in outer[:MOST_CALLERS])

@@ -11,8 +11,8 @@ from pathlib import PurePath
 
 from kernel_scientist.gpu.isa import assembly, symbols
 from kernel_scientist.gpu.machine import listing, static_checks
+from kernel_scientist.gpu.machine.line_table import LineTable
 from kernel_scientist.gpu.machine.listing import Listing, Statement
-from kernel_scientist.gpu.machine.places import Places
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.records.evaluation import CodeObject
 
@@ -99,14 +99,14 @@ def omissions(objects: Sequence[CodeObject], launched: Set[str] | None = None) -
         text = assembly.get(name) or ""
         try:
             listed = listing.read(text)
-            found, places = static_checks.omissions(listed), Places(text, listed)
+            found, lines = static_checks.omissions(listed), LineTable(text, listed)
         except ValueError:  # it is not stored, or not a whole file that can be read
             continue
         if launched is not None:
             plain = symbols.plain([*listed.kernels])
             others = {symbol for symbol, name in plain.items() if launched.isdisjoint((symbol, name))}
             found = tuple(one for one in found if _owner(one.statement, listed) not in others)
-        said += [one.sentence + _called(one.statement, listed, places) for one in found[:MOST_OMISSIONS]]
+        said += [one.sentence + _called(one.statement, listed, lines) for one in found[:MOST_OMISSIONS]]
         if (more := len(found) - MOST_OMISSIONS) > 0:
             said.append(f"{more} more {'wait is' if more == 1 else 'waits are'} missing in the same file")
     return tuple(said)
@@ -119,9 +119,9 @@ def _owner(statement: Statement, listed: Listing) -> str:
     return places[max(places)] if places else ""
 
 
-def _called(statement: Statement, listed: Listing, places: Places) -> str:
+def _called(statement: Statement, listed: Listing, lines: LineTable) -> str:
     """Return which lines call the function that a statement was inlined from; empty without any."""
-    chain = [(PurePath(file).name, line) for file, line in places.chain(listed.statements.index(statement))]
+    chain = [(PurePath(file).name, line) for file, line in lines.chain(listed.statements.index(statement))]
     outer = [place for place in chain if place != (PurePath(statement.file).name, statement.source_line)]
     return "".join(f", called in {file}:{line}" for file, line in outer)
 

@@ -1,4 +1,4 @@
-"""What a GPU that is not present tells about itself, for `fake_device` and the compiler.
+"""What a GPU that is not present tells about itself, for `device` and the compiler.
 
 Runs in untrusted processes.
 """

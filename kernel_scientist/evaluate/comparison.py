@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.evaluate.correctness.inputs import InputSet
+from kernel_scientist.evaluate.inputs import InputSet
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.trees import items, tensors
 from kernel_scientist.records import layout
@@ -72,7 +72,7 @@ class Comparison:
 
     def room(self, inputs: InputSet) -> int:
         """Return how many bytes of output are accepted from a worker."""
-        right = sum(protocol.Form.read(leaf).bytes for leaf in leaves(self._form(inputs)))
+        right = sum(protocol.DenseLayout.read(leaf).bytes for leaf in leaves(self._form(inputs)))
         return max(SPARE * right, SPARE_BYTES)
 
     def _form(self, inputs: InputSet) -> protocol.Header:
@@ -99,7 +99,7 @@ class Comparison:
         positions = [place for place, _ in given]
         writable = [one for place, one in given if place in self.problem.writable]
         for leaf, right in zip(leaves(got), leaves(form), strict=True):
-            number, size = leaf.get("input"), protocol.Form.read(right).bytes
+            number, size = leaf.get("input"), protocol.DenseLayout.read(right).bytes
             known = type(number) is int and 0 <= number < len(positions)  # the worker's word
             if number is not None and not (known and _lies_in(leaf, given[number][1], writable)):
                 return f"the memory of its output is that of input {positions[number] if known else '?'}"

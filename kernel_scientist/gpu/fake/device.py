@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 from torch.overrides import TorchFunctionMode
 
-from kernel_scientist.gpu.capture.facts import Facts
+from kernel_scientist.gpu.fake.facts import Facts
 
 DEVICE = torch.device("cuda", 0)
 HIP, CUDA = "6.4.43482", "12.8"

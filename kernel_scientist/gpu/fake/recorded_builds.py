@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils import cpp_extension
 
-from kernel_scientist.gpu.capture.fake_device import replaced
+from kernel_scientist.gpu.fake.device import replaced
 from kernel_scientist.records.gpu import Build
 
 LARGEST_FILE = 4 << 20

@@ -17,13 +17,14 @@ from typing import Any
 import torch
 import triton.testing
 
-from kernel_scientist.gpu.capture.files import importing, large_tensors, missing
-from kernel_scientist.gpu.capture.files.large_tensors import SkipsLarge
-from kernel_scientist.gpu.capture.files.limits import cpu_seconds
+from kernel_scientist.gpu.capture import large_tensors
+from kernel_scientist.gpu.capture.files import importing, missing
 from kernel_scientist.gpu.capture.files.statements import is_kernel
 from kernel_scientist.gpu.capture.files.statements import words as plain
-from kernel_scientist.gpu.capture.launches import Recorder, TorchRecorder
-from kernel_scientist.gpu.capture.reply import Reply, words
+from kernel_scientist.gpu.capture.large_tensors import SkipsLarge
+from kernel_scientist.gpu.capture.launches import LaunchRecorder, TorchRecorder
+from kernel_scientist.gpu.capture.limits import cpu_seconds
+from kernel_scientist.gpu.capture.reply import InspectionProgress, words
 
 COUNT_S, TUNING_S, CALL_S = 5.0, 15.0, 60.0
 """Limits of one launch's counting, of one search of an autotuner, and of the entry's call."""
@@ -31,7 +32,7 @@ IMPORT = "import"
 """Name of the case of launches while the file is imported."""
 
 
-def inspected(request: dict[str, Any], recorder: Recorder, reply: Reply) -> None:
+def inspected(request: dict[str, Any], recorder: LaunchRecorder, reply: InspectionProgress) -> None:
     """Import the file, call its entry if there are inputs, and compile its other kernels alone."""
     recorder.count_s, recorder.tuning_s = COUNT_S, TUNING_S
     triton.testing.Mark.run = _unmeasured  # pyright: ignore[reportAttributeAccessIssue]
@@ -51,7 +52,7 @@ def _unmeasured(*_: Any, **__: Any) -> None:
     """Replace a benchmark's run: nothing is measured here."""
 
 
-def _imported(file: dict[str, Any], recorder: Recorder, reply: Reply) -> ModuleType | None:
+def _imported(file: dict[str, Any], recorder: LaunchRecorder, reply: InspectionProgress) -> ModuleType | None:
     recorder.begin(IMPORT, ())
 
     def tell(line: int, what: str) -> None:
@@ -66,7 +67,7 @@ def _imported(file: dict[str, Any], recorder: Recorder, reply: Reply) -> ModuleT
         return None
 
 
-def _called(module: ModuleType, entry: str, given: dict[str, Any] | None, recorder: Recorder) -> None:
+def _called(module: ModuleType, entry: str, given: dict[str, Any] | None, recorder: LaunchRecorder) -> None:
     """Call the entry; report what keeps it from launching."""
     try:
         with cpu_seconds(CALL_S, entry), SkipsLarge():

@@ -1,6 +1,6 @@
 """The evaluator of a campaign whose device is elsewhere: a host of a pool compiles, checks and times in one request.
 
-Campaign and hosts exchange the records `Request` and `Reply` as JSON.
+Campaign and hosts exchange the records `PoolRequest` and `PoolReply` as JSON.
 """
 
 import threading
@@ -43,7 +43,7 @@ class Host(Record):
     """Peak rates of a CPU; those of a GPU come from the table of GPUs."""
 
 
-class Request(Record):
+class PoolRequest(Record):
     """What a host shall do."""
 
     operation: Literal["describe", "time", "tune", "confirm"]
@@ -64,7 +64,7 @@ class Request(Record):
     """Time for tuning."""
 
 
-class Reply(Record):
+class PoolReply(Record):
     """What a host did, or why it refuses."""
 
     refusal: str = ""
@@ -86,7 +86,7 @@ class Transport(Protocol):
         """Wait until the pool can take another request; with `at_once` raise DeviceBusyError if it cannot."""
         ...
 
-    def send(self, request: Request, title: str) -> Reply:
+    def send(self, request: PoolRequest, title: str) -> PoolReply:
         """Return a host's reply. Thread-safe.
 
         A request whose host dies is sent to another one. Raises InfrastructureError when no host can carry it out,
@@ -190,10 +190,10 @@ class PoolEvaluator:
         against: tuple[TimedSource, ...] = (),
         baseline: str | None = None,
         seconds: float = 0.0,
-    ) -> Reply:
+    ) -> PoolReply:
         own = {"harness": self.harness, "problem": self._folder.name}
         params = self.params.model_copy(update=own).model_dump(mode="json", by_alias=True)
-        request = Request(
+        request = PoolRequest(
             operation=operation,  # type: ignore[arg-type]
             params=params,
             problem_digest=self._problem_digest,

@@ -15,8 +15,8 @@ from triton.backends import backends
 from triton.backends.amd.compiler import HIPBackend
 from triton.backends.compiler import GPUTarget
 
-from kernel_scientist.gpu.capture.facts import Facts
-from kernel_scientist.gpu.capture.fake_device import saying
+from kernel_scientist.gpu.fake.device import saying
+from kernel_scientist.gpu.fake.facts import Facts
 
 ASSEMBLY = re.compile(r'elementwise_inline_asm "(?P<text>[^"]*)"[^\n]*?constraints = "(?P<constraints>[^"]*)"')
 OF_NVIDIA = frozenset("rhlfdc")

@@ -39,7 +39,7 @@ class InputSet:
         return sum({layout.identity(one): one.untyped_storage().nbytes() for one in tensors(self.data)}.values())
 
 
-class Part(NamedTuple):
+class InputTensor(NamedTuple):
     """One tensor of the inputs."""
 
     tensor: torch.Tensor
@@ -140,12 +140,12 @@ class InputGenerator:
         self._turn(found[self._rng.choice(free)])
         return self._input_set(inputs.case, with_items(inputs.data, found))
 
-    def _parts(self, inputs: InputSet) -> list[Part]:
+    def _parts(self, inputs: InputSet) -> list[InputTensor]:
         """Return the tensors in the order of the tree."""
-        found: list[Part] = []
+        found: list[InputTensor] = []
         for i, item in enumerate(items(inputs.data)):
             kind = i in self.problem.writable, i in self.problem.policy.static, i in self.problem.writes
-            found += [Part(tensor, i, *kind) for tensor in tensors(item)]
+            found += [InputTensor(tensor, i, *kind) for tensor in tensors(item)]
         return found
 
     def _input_set(self, case: Case, data: Any) -> InputSet:
@@ -165,15 +165,15 @@ class InputGenerator:
             ordered.copy_(flat.view(ordered.shape))
 
 
-def _by_storage(parts: Sequence[Part], numbers: Sequence[int]) -> list[list[Part]]:
+def _by_storage(parts: Sequence[InputTensor], numbers: Sequence[int]) -> list[list[InputTensor]]:
     """Return the tensors of each storage."""
-    found: list[list[Part]] = [[] for _ in range(max(numbers, default=-1) + 1)]
+    found: list[list[InputTensor]] = [[] for _ in range(max(numbers, default=-1) + 1)]
     for number, part in zip(numbers, parts, strict=True):
         found[number].append(part)
     return found
 
 
-def _content(parts: Sequence[Part], poison: int, aliases: bool) -> Content:
+def _content(parts: Sequence[InputTensor], poison: int, aliases: bool) -> Content:
     """Return what is written to the place of a storage. Gaps between the elements keep the problem's values."""
     views = [layout.View.of(part.tensor) for part in parts]
     returnable = tuple(view.span for part, view in zip(parts, views, strict=True) if part.writable or aliases)

@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS submissions (
 """
 
 
-class Entry(NamedTuple):
+class RegisteredSubmission(NamedTuple):
     """A submission: sent perhaps (no id yet), accepted (an id), ended (an answer)."""
 
     begun: float
@@ -61,13 +61,13 @@ class Register:
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.execute(SCHEMA)
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> RegisteredSubmission | None:
         """Return the entry of a key."""
         with self._lock:
             row = self._database.execute("SELECT begun, id, answer FROM submissions WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
-        return Entry(row[0], row[1], Submission.model_validate_json(row[2]) if row[2] else None)
+        return RegisteredSubmission(row[0], row[1], Submission.model_validate_json(row[2]) if row[2] else None)
 
     def begin(self, key: str, board: str, gpu: str, mode: str, file_name: str) -> None:
         """Write that a source is about to be sent."""
@@ -91,7 +91,7 @@ class Register:
             self._database.execute(statement, values)
 
 
-class Judge:
+class LeaderboardClient:
     """The leaderboard of one problem and GPU."""
 
     def __init__(self, api: Api, register: Register, board: str, settings: Kernelbot) -> None:
@@ -122,7 +122,7 @@ class Judge:
             raise InfrastructureError(reason)
         return answer
 
-    def _sent(self, key: str, entry: Entry | None, name: str, source: str, mode: str) -> int:
+    def _sent(self, key: str, entry: RegisteredSubmission | None, name: str, source: str, mode: str) -> int:
         """Return the id of a submission, made now unless the leaderboard has it already."""
         file_name, delay_s = f"{name}-{key[:MARK]}.py", self.settings.poll_s
         sent_at = entry.begun if entry else None  # a process that was killed may have sent it

@@ -15,8 +15,8 @@ import torch
 from triton.runtime.jit import JITFunction
 
 from kernel_scientist.gpu.capture.files import guesses, launch_sites, missing, uses
-from kernel_scientist.gpu.capture.files.limits import cpu_seconds
 from kernel_scientist.gpu.capture.files.trials import Setting, Trials, chain
+from kernel_scientist.gpu.capture.limits import cpu_seconds
 
 KERNEL_S = 20.0
 """CPU seconds for the compilation of one kernel."""
@@ -29,7 +29,7 @@ WRAPPERS = 8
 
 
 @dataclass(frozen=True)
-class Kernel:
+class TritonKernel:
     """A kernel of the file."""
 
     name: str
@@ -42,7 +42,7 @@ class Kernel:
 
 
 def compiled(
-    kernel: Kernel,
+    kernel: TritonKernel,
     module: ModuleType,
     text: str,
     deadline: float,
@@ -60,7 +60,7 @@ def compiled(
         yield _compiled(kernel, _trials(kernel, module, tree, deadline, lds_bytes, fp8), words, small)
 
 
-def _compiled(kernel: Kernel, trials: Trials, words: Callable[[Exception], str], small: bool) -> tuple[Any, str]:
+def _compiled(kernel: TritonKernel, trials: Trials, words: Callable[[Exception], str], small: bool) -> tuple[Any, str]:
     if time.monotonic() > trials.deadline:
         return None, f"kernel.py, line {kernel.line}: {kernel.name} was not compiled: the time was over"
     try:
@@ -74,7 +74,7 @@ def _compiled(kernel: Kernel, trials: Trials, words: Callable[[Exception], str],
         return None, lacks or words_at(kernel, words(error), error, where)
 
 
-def words_at(kernel: Kernel, told: str, error: Exception, where: str) -> str:
+def words_at(kernel: TritonKernel, told: str, error: Exception, where: str) -> str:
     """Return an error's words with the kernel's name, after the line if they begin with one."""
     if "\n" in told:  # the compiler quotes the source; what is wrong is in the last line of the innermost error
         lines = (line.strip() for one in reversed(chain(error)) for line in reversed(str(one).splitlines()))
@@ -87,7 +87,7 @@ def words_at(kernel: Kernel, told: str, error: Exception, where: str) -> str:
     return f"kernel.py, line {kernel.line}: {where}{told}"
 
 
-def kernels(module: ModuleType) -> list[Kernel]:
+def kernels(module: ModuleType) -> list[TritonKernel]:
     """Return the kernels that a module defines; if it defines none, those that it imports from its own package.
 
     Functions that kernels call, and functions that return a value, are no kernels.
@@ -108,10 +108,10 @@ def kernels(module: ModuleType) -> list[Kernel]:
     ]
 
 
-def _kernel(name: str, function: Any, value: Any) -> Kernel:
+def _kernel(name: str, function: Any, value: Any) -> TritonKernel:
     tuner = _tuner(value)
     configs, prune = list(getattr(tuner, "configs", ())), getattr(tuner, "early_config_prune", None)
-    return Kernel(name, function, configs, _heuristics(value), prune, uses.line(function))
+    return TritonKernel(name, function, configs, _heuristics(value), prune, uses.line(function))
 
 
 def _values(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -172,7 +172,7 @@ def lacking(function: Any, depth: int = 4) -> str:
 
 
 def _trials(
-    kernel: Kernel, module: ModuleType, tree: ast.Module, deadline: float, lds_bytes: int, fp8: torch.dtype
+    kernel: TritonKernel, module: ModuleType, tree: ast.Module, deadline: float, lds_bytes: int, fp8: torch.dtype
 ) -> Trials:
     function = kernel.function
     names = [p.name for p in function.params]
