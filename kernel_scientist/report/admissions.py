@@ -34,7 +34,7 @@ def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[
     context.set_forkserver_preload(["kernel_scientist.problems.admission", "torch.utils.flop_counter", "torch._dynamo"])
 
     def admit(place: Path) -> Row:
-        row = _row(context, place, limit_s, compat)
+        row = _tried(context, place, limit_s, compat)
         done(row)
         return row
 
@@ -42,7 +42,7 @@ def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[
         return _summary(list(pool.map(admit, places)))
 
 
-def _row(context: ForkServerContext, place: Path, limit_s: float, compat: str) -> Row:
+def _tried(context: ForkServerContext, place: Path, limit_s: float, compat: str) -> Row:
     start = time.monotonic()
     receiving, sending = context.Pipe(duplex=False)
     process = context.Process(target=_send_fault, args=(sending, place, compat), daemon=True)
