@@ -70,6 +70,33 @@ def test_a_false_assumption_is_told_with_its_line(cli_here: Cli) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arch", "warps", "told"),
+    [
+        ("gfx942", "num_warps=32", "32 x 64 = 2048 threads, gfx942 allows 1024: the launch is refused"),
+        ("sm_90", "num_warps=32", ""),
+        ("gfx942", "num_warps=16", ""),
+        ("sm_90", "num_warps=64", "64 x 32 = 2048 threads, sm_90 allows 1024: the launch is refused"),
+    ],
+)
+def test_a_workgroup_of_too_many_threads_is_refused(
+    cli_here: Cli, tmp_path: Path, arch: str, warps: str, told: str
+) -> None:
+    file = tmp_path / "K09.py"
+    file.write_text((FOLDER / "K09.py").read_text().replace("num_warps=32", warps))
+    found = compiled(cli_here, str(file), arch, code=int(bool(told)))
+    assert found["reason"].endswith(told) and bool(found["reason"]) == bool(told), found["reason"]
+
+
+def test_the_configurations_that_a_target_refuses_are_passed_over(cli_here: Cli, tmp_path: Path) -> None:
+    tuner = "@triton.autotune([triton.Config({}, num_warps=w) for w in (32, 8)], key=['cols'])\n@triton.jit"
+    file = tmp_path / "tuned.py"
+    file.write_text((FOLDER / "K09.py").read_text().replace("@triton.jit", tuner).replace(", num_warps=32", ""))
+    found = compiled(cli_here, str(file), "gfx942")
+    (told,) = found["missed"]
+    assert "configuration 2 of 2: num_warps 8" in told and "configuration 1 needs 2048 threads, there are 1024" in told
+
+
+@pytest.mark.parametrize(
     ("arch", "foreign", "done"),
     [("gfx942", "float8_e4m3fn", "x8_f16"), ("gfx950", "float8_e4m3fnuz", "x16_f16")],
 )

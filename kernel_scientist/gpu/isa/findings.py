@@ -72,7 +72,7 @@ def findings(objects: Sequence[CodeObject], arch: str, source_text: str) -> tupl
     named = [code.model_copy(update={"kernel": _name(code, objects)}) for code in objects]
     said = [
         line
-        for check in (_threads, _lds, _products, _spills, _scratch, _occupancy, _narrow)
+        for check in (refused_launch, _lds, _products, _spills, _scratch, _occupancy, _narrow)
         for code in named
         for line in check(code)
     ]
@@ -114,7 +114,8 @@ def _called(statement: Statement, listed: Listing, places: Places) -> str:
     return "".join(f", called in {file}:{line}" for file, line in outer)
 
 
-def _threads(code: CodeObject) -> list[str]:
+def refused_launch(code: CodeObject) -> list[str]:
+    """Return a sentence about a workgroup of more threads than the GPU starts."""
     threads = code.num_warps * (32 if code.arch.startswith("sm_") else 64)
     if threads <= occupancy.MOST_THREADS:
         return []
