@@ -134,9 +134,12 @@ def _find(problem: Problem) -> AssumedLab:
         raise SetupError(f"{problem.folder / 'task.yml'} lists neither tests nor benchmarks")
     grain, rule = _rule(problem, (*full.tests, *full.benchmarks))
     data = problem.generate(rule.smallest(listed[0]))
-    writes, updates = _written(problem, data)
+    writes, updates = _roles([_changes(problem, data)])
     known = dataclasses.replace(problem, writes=writes, updates=updates)
     tests = _sized(known, _spread(listed, TESTS), rule, TEST_BYTES, TEST_FLOPS)
+    if writes:  # the smallest case may leave an input without effect
+        writes, updates = _roles([_changes(problem, problem.generate(case)) for case, _ in tests])
+        known = dataclasses.replace(problem, writes=writes, updates=updates)
     originals = _spread(full.benchmarks or listed, BENCHMARKS)
     benchmarks = _sized(known, originals, rule, BYTES, FLOPS)
     return AssumedLab(
@@ -210,16 +213,27 @@ def _require_own_check(problem: Problem, case: Case) -> None:
         raise ValueError(f"its own output fails its check on {case.name} (is it random?): {reason}")
 
 
-def _written(problem: Problem, data: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the positions of output buffers, and those of inputs that the reference changes in place."""
+def _roles(observed: Sequence[dict[int, tuple[bool, bool]]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the positions of output buffers, and those of inputs that the reference changes in place.
+
+    An output buffer is without effect in every case that was observed (see `_changes`).
+    """
+    places = sorted({place for one in observed for place in one})
+    ignored = [place for place in places if all(one.get(place, (False, False))[1] for one in observed)]
+    changed = [place for place in places if any(one.get(place, (False, False))[0] for one in observed)]
+    return tuple(ignored), tuple(place for place in changed if place not in ignored)
+
+
+def _changes(problem: Problem, data: Any) -> dict[int, tuple[bool, bool]]:
+    """Return, for inputs that may be output buffers, whether the reference changes them and whether it ignores them."""
     if not isinstance(data, (tuple, list)):
-        return (), ()
+        return {}
     before = cloned(data)
     right = problem.reference(data)
     returned = [_place(t) for t in tensors(right)]
     sizes = {t.numel() for t in tensors(right)}
     right = cloned(right)
-    writes, updates = list[int](), list[int]()
+    found = dict[int, tuple[bool, bool]]()
     for place, (now, earlier) in enumerate(zip(items(data), items(before), strict=True)):
         own = [_place(t) for t in tensors(now)]
         shared = any(start < last and first < end for start, end in own for first, last in returned)
@@ -230,11 +244,8 @@ def _written(problem: Problem, data: Any) -> tuple[tuple[int, ...], tuple[int, .
         other = cloned(before)
         for one in tensors(items(other)[place]):
             layout.elements(one).fill_(GARBAGE)
-        if _ignores(problem, other, right):
-            writes.append(place)
-        elif changed:
-            updates.append(place)
-    return tuple(writes), tuple(updates)
+        found[place] = changed, _ignores(problem, other, right)
+    return found
 
 
 def _place(tensor: "torch.Tensor") -> tuple[int, int]:

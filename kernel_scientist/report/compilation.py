@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from kernel_scientist.compile.source import defines, leaderboard, read_file
 from kernel_scientist.evaluate import hot_lines
 from kernel_scientist.gpu.capture import case_shapes, entries, file_inspection, inspect, preview
+from kernel_scientist.gpu.capture.code_findings import refused_launch
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware.gpus import Gpu
@@ -96,7 +97,7 @@ def _file(file: Path, source: str, gpu: Gpu, params: Params, named: str | None, 
     inspection = file_inspection.seen_file(source, place, gpu, params.harness.inspect_timeout_s, entry, given)
     found = _report(inspection, None, (), params)
     if found["launches"]:
-        return {**found, "ok": True}
+        return {**found, "ok": True, **_refused(inspection)}
     reason = found["reason"] or f"nothing of {file.name} compiles"
     helpers = [f"{place} is no kernel" for place in entries.functions(source)]
     return {"ok": False, "reason": reason, "tried": found["missed"] or [NO_KERNEL, *helpers]}
@@ -108,7 +109,13 @@ def _without_problem(source: str, gpu: Gpu, params: Params, refusals: list[str])
     if not inspection.report.objects:
         reason = "no problem's inputs fit this submission, and none of its Triton kernels compiles alone: use --problem"
         return {"ok": False, "reason": reason, "tried": [*refusals, *inspection.report.missed]}
-    return {**_report(inspection, None, (), params), "tried": refusals}
+    return {**_report(inspection, None, (), params), **_refused(inspection), "tried": refusals}
+
+
+def _refused(inspection: Inspection) -> dict[str, Any]:
+    """Return why the GPU starts none of the kernels that were compiled alone; empty if it starts one."""
+    reasons = [refused_launch(code) for code in inspection.report.objects]
+    return {"ok": False, "reason": reasons[0][0]} if reasons and all(reasons) else {}
 
 
 def _named(file: Path, source: str) -> str | None:
@@ -212,8 +219,8 @@ def lines(compiled: dict[str, Any]) -> Iterator[str | Table]:
         yield from (f"  tried {line}" for line in compiled.get("tried", ()))
         if "launches" not in compiled:
             return
-    what = f"{compiled['problem'] or 'no problem'} on {compiled['machine']} ({compiled['arch']})"
-    yield f"{what}, {compiled['compiler']}, {compiled['seconds']:g} s"
+    problem = f"{compiled['problem']} on " if compiled["problem"] else ""
+    yield f"{problem}{compiled['machine']} ({compiled['arch']}), {compiled['compiler']}, {compiled['seconds']:g} s"
     for same in _groups(
         compiled["launches"], lambda launch: (launch["kernel"], launch["digest"], str(launch.get("constants")))
     ):

@@ -24,6 +24,14 @@ def evaluated(cli_here: Cli, name: str, *options: str) -> dict[str, Any]:
     return found
 
 
+def judged(cli_here: Cli, folder: Path, problem: str, source: str) -> dict[str, Any]:
+    """What is said of a kernel on a problem of this folder, with the model of the MI300X."""
+    (folder / "kernel.py").write_text(source)
+    where = ("--problem", str(FOLDER / problem), "--target", "model:mi300x", "--json")
+    found: dict[str, Any] = json.loads(cli_here("evaluate", str(folder / "kernel.py"), *where).stdout)
+    return found
+
+
 def compiled(cli_here: Cli, name: str, arch: str, *options: str, code: int = 0) -> dict[str, Any]:
     done = cli_here("compile", str(FOLDER / name), "--arch", arch, *options, "--json")
     assert done.returncode == code, done.stderr or done.stdout
@@ -56,6 +64,53 @@ def test_a_store_to_an_input_is_told_with_its_line(cli_here: Cli) -> None:
     assert words in found["reason"] and "program (0, 0, 0)" in found["reason"], found["reason"]
 
 
+STORED = "tl.store(out + i,"
+FAULTS = {
+    "what where leaves out": ("- before", "- before + tl.where(i >= n, tl.load(ends + i), 0)", "out-of-bounds read of ends"),
+    "an input gets its own value": (STORED, "tl.store(ends + i, tl.load(ends + i, mask=m), mask=m)  # !", "read-only input"),
+    "a counter in an input": (STORED, "tl.atomic_max(ends + i, 0, mask=m)  # !", "write to a read-only input of ends"),
+    "an assumed multiple": (STORED, "tl.assume(n % 256 == 0)  # !", "false assumption of the code"),
+    "an assumed program": (STORED, "tl.assume(tl.program_id(0) > 0)  # !", "false assumption of the code"),
+}
+"""What is put in place of a text of K01/fixed.py, or before it, and what its reason says beside the line."""
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_named_with_its_line(cli_here: Cli, tmp_path: Path, name: str) -> None:
+    place, fault, words = FAULTS[name]
+    source = (FOLDER / "K01/fixed.py").read_text()
+    changed = source.replace(place, f"{fault}\n    {place}" if fault.endswith("!") else fault)
+    found = judged(cli_here, tmp_path, "K01", changed)
+    line = next(n for n, text in enumerate(changed.splitlines(), 1) if fault in text)
+    assert found["verdict"] == "incorrect", found["reason"]
+    assert words in found["reason"] and f"line {line} " in found["reason"], found["reason"]
+
+
+@pytest.mark.parametrize(
+    "scan",
+    [
+        "tl.cumsum(keep.to(tl.int16), axis=0).to(tl.int32)",
+        "tl.cumsum(keep.to(tl.int64), axis=0)",
+        "tl.sum(keep.to(tl.int32), 0) + keep.to(tl.int32) - tl.cumsum(keep, axis=0, reverse=True)",
+    ],
+)
+def test_an_honest_scan_of_another_type_is_right(cli_here: Cli, tmp_path: Path, scan: str) -> None:
+    source = (FOLDER / "K12/submission.py").read_text().replace("tl.cumsum(keep, axis=0)", scan)
+    found = judged(cli_here, tmp_path, "K12", source)
+    assert scan in source and found["verdict"] == "ok", found["reason"]
+
+
+def test_programs_that_wait_for_more_than_can_run_are_told(cli_here: Cli, tmp_path: Path) -> None:
+    source = (FOLDER / "W07/submission.py").read_text()
+    for place, new, words in (
+        ("sem=\"acquire\") < P:", "sem=\"acquire\") < P + 1:", "waits for a value that no running wave will store"),
+        ("16 if n <= 16384 else 256", "16 if n <= 16384 else 16384", "runs 2432 at a time, and each of those waits"),
+    ):
+        assert place in source
+        found = judged(cli_here, tmp_path, "W07", source.replace(place, new))
+        assert found["verdict"] == "incorrect" and words in found["reason"], found["reason"]
+
+
 def test_programs_that_wait_for_each_other_are_executed_by_the_machine(cli_here: Cli) -> None:
     found = evaluated(cli_here, "W07/submission")
     assert found["verdict"] == "ok", found["reason"]
@@ -67,6 +122,33 @@ def test_a_false_assumption_is_told_with_its_line(cli_here: Cli) -> None:
     assert found["verdict"] == "incorrect"
     words = f"false assumption of the code in partial_sums, line {line} (tl.assume(stride_s > 0))"
     assert words in found["reason"], found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("arch", "warps", "told"),
+    [
+        ("gfx942", "num_warps=32", "32 x 64 = 2048 threads, gfx942 allows 1024: the launch is refused"),
+        ("sm_90", "num_warps=32", ""),
+        ("gfx942", "num_warps=16", ""),
+        ("sm_90", "num_warps=64", "64 x 32 = 2048 threads, sm_90 allows 1024: the launch is refused"),
+    ],
+)
+def test_a_workgroup_of_too_many_threads_is_refused(
+    cli_here: Cli, tmp_path: Path, arch: str, warps: str, told: str
+) -> None:
+    file = tmp_path / "K09.py"
+    file.write_text((FOLDER / "K09.py").read_text().replace("num_warps=32", warps))
+    found = compiled(cli_here, str(file), arch, code=int(bool(told)))
+    assert found["reason"].endswith(told) and bool(found["reason"]) == bool(told), found["reason"]
+
+
+def test_the_configurations_that_a_target_refuses_are_passed_over(cli_here: Cli, tmp_path: Path) -> None:
+    tuner = "@triton.autotune([triton.Config({}, num_warps=w) for w in (32, 8)], key=['cols'])\n@triton.jit"
+    file = tmp_path / "tuned.py"
+    file.write_text((FOLDER / "K09.py").read_text().replace("@triton.jit", tuner).replace(", num_warps=32", ""))
+    found = compiled(cli_here, str(file), "gfx942")
+    (told,) = found["missed"]
+    assert "configuration 2 of 2: num_warps 8" in told and "configuration 1 needs 2048 threads, there are 1024" in told
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,18 @@ def generate_input(size: int, seed: int):
 def ref_kernel(data):
     return torch.cumsum(data[0].double(), 0)
 """
+TAIL = """
+def generate_input(size: int, seed: int):
+    gen = torch.Generator(device="cuda").manual_seed(seed)
+    x = torch.randint(0, 9, (size,), generator=gen, device="cuda")
+    return x, torch.zeros_like(x)
+
+
+def ref_kernel(data):
+    data[1][...] = 0
+    data[1][4:] = data[0][4:]
+    return data[1]
+"""
 SORT = """
 def generate_input(size: int, seed: int):
     gen = torch.Generator(device="cuda").manual_seed(seed)
@@ -126,6 +138,11 @@ def test_a_buffer_that_the_reference_ignores_may_be_the_output(
     problem = problems.load(folder(tmp_path / "sum", SUM, {"size": 256}, {"size": 1024}))
     assert (problem.writes, problem.updates) == ((1,), ())
     assert checked(problem, body, pool).verdict is verdict
+
+
+def test_an_input_without_effect_in_the_smallest_case_is_no_output_buffer(tmp_path: Path) -> None:
+    problem = problems.load(folder(tmp_path / "tail", TAIL, {"size": 4}, {"size": 100}, {"size": 1024}))
+    assert (problem.writes, problem.updates) == ((1,), ())
 
 
 @pytest.mark.parametrize(

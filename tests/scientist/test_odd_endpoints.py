@@ -119,6 +119,17 @@ def test_an_odd_answer_is_read_and_kept(name: str, tmp_path: Path) -> None:
         assert ask(client_of(server, tmp_path))[0] == TEXT and len(server.requests) == 1
 
 
+def test_words_beside_a_call_do_not_hide_what_it_carries(tmp_path: Path) -> None:
+    calls = [{"index": 0, "function": {"name": "write_file", "arguments": TEXT}}]
+    streamed = (
+        event({"content": "I write it."}) + event({"tool_calls": calls}) + event({}, "tool_calls") + COUNTED + DONE
+    )
+    for number, body in enumerate((streamed, plain({"content": "I write it.", "tool_calls": calls}, "tool_calls"))):
+        with serving(in_order(Response(raw=http(body)))) as server:
+            client = client_of(server, tmp_path / str(number))
+            assert ask(client)[0] == f"I write it.\n{TEXT}" and len(kept(client)) == 1
+
+
 @pytest.mark.parametrize(
     "usage",
     [

@@ -31,9 +31,11 @@ _OCP = re.compile(r"\b(float8_e4m3fn|float8_e5m2|float8e4nv|fp8e4nv|float8e5|fp8
 _FNUZ = re.compile(
     r"\b(float8_e(?:4m3|5m2)fnuz|float8e4b8|fp8e4b8|float8e5b16|fp8e5b16|__hip_fp8x?[24]?_e(?:4m3|5m2)_fnuz)\b"
 )
+_NARROW = r"(?:0x[fF]{8}(?![0-9a-fA-F])|~0u?\b)"
 _MASK = re.compile(
-    r"\b(__(?:shfl|ballot|any|all|activemask|syncwarp|match)\w*)\s*\(\s*(?:0x[fF]{8}(?![0-9a-fA-F])|~0u?\b)"
+    rf"\b(__(?:shfl|ballot|any|all|activemask|syncwarp|match|reduce)\w*)\s*\(\s*(?:{_NARROW}|(\w{{1,60}})\b)"
 )
+_NARROW_NAME = re.compile(rf"\bdefine[ \t]+(\w{{1,60}})[ \t]+\(?{_NARROW}|\b(\w{{1,60}})[ \t]*=[ \t]*{_NARROW}")
 _WAVE = re.compile(
     r"\b((?:WARP|WAVE|warp|wave)_?(?:SIZE|size|Size)\s*=?\s*32|(?:kWarpSize|kWaveSize|warpSize)\s*=\s*32)\b"
 )
@@ -72,7 +74,7 @@ def findings(objects: Sequence[CodeObject], arch: str, source_text: str) -> tupl
     named = [code.model_copy(update={"kernel": _name(code, objects)}) for code in objects]
     said = [
         line
-        for check in (_threads, _lds, _products, _spills, _scratch, _occupancy, _narrow)
+        for check in (refused_launch, _lds, _products, _spills, _scratch, _occupancy, _narrow)
         for code in named
         for line in check(code)
     ]
@@ -126,7 +128,8 @@ def _called(statement: Statement, listed: Listing, lines: LineTable) -> str:
     return "".join(f", called in {file}:{line}" for file, line in outer)
 
 
-def _threads(code: CodeObject) -> list[str]:
+def refused_launch(code: CodeObject) -> list[str]:
+    """Return a sentence about a workgroup of more threads than the GPU starts."""
     threads = code.num_warps * (32 if code.arch.startswith("sm_") else 64)
     if threads <= occupancy.MOST_THREADS:
         return []
@@ -233,7 +236,8 @@ def _formats(text: str, arch: str) -> list[str]:
 def _wave(text: str) -> list[str]:
     """Return the places that assume a wave of 32 lanes."""
     said: list[str] = []
-    if (found := _MASK.search(text)) is not None:
+    narrow = {None, *(name for names in _NARROW_NAME.findall(text) for name in names if name)}
+    if (found := next((one for one in _MASK.finditer(text) if one[2] in narrow), None)) is not None:
         said.append(f"{found[1]} with a mask of 32 lanes: a wave has 64; take 64-bit masks, or none")
     for pattern in (_WAVE, _LANE) if "__global__" in text else ():
         if (found := pattern.search(text)) is not None:

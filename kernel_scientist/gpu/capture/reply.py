@@ -45,8 +45,8 @@ class InspectionProgress:
                 continue
             Path("compiling").write_text(f"{kernel.line} {kernel.name}")
             signal.setitimer(signal.ITIMER_PROF, COMPILER_S)  # its signal ends the process, in the compiler's code too
-            lds = recorder.facts.lds_bytes
-            for compiled, told in standalone.compiled(kernel, module, text, until, lds, words, kernel.name in small):
+            facts = recorder.facts
+            for compiled, told in standalone.compiled(kernel, module, text, until, facts, words, kernel.name in small):
                 recorder.missed.append(f"no call: {told}"[:WORDS])
                 if compiled is not None:
                     recorder.keep(compiled, tunables(kernel.configs))

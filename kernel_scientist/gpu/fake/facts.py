@@ -13,6 +13,10 @@ class RefusedLaunchError(Exception):
     """The GPU's driver would refuse a launch."""
 
 
+Excess = tuple[int, int, str]
+"""What of a workgroup a GPU lacks: how much is needed, the most there is, and of what."""
+
+
 @dataclass(frozen=True)
 class Facts:
     """The properties of the fake GPU, from the table of GPUs."""
@@ -25,8 +29,8 @@ class Facts:
     l2_bytes: int
     memory_bytes: int = 128 << 30
 
-    def excess(self, kernel: str, num_warps: int, lds_bytes: int) -> tuple[int, int, str] | None:
-        """Return what of a workgroup the GPU lacks: how much it needs, the most there is, and of what; else None."""
+    def excess(self, kernel: str, num_warps: int, lds_bytes: int) -> Excess | None:
+        """Return what of a workgroup the GPU lacks; None if it can start."""
         threads, of = num_warps * self.wave, f"of a workgroup of {kernel} on {self.arch}"
         if threads > occupancy.MOST_THREADS:
             return threads, occupancy.MOST_THREADS, f"threads {of}"

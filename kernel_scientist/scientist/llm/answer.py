@@ -64,11 +64,11 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """The reply, or what stands for one without text: a call's arguments, a refusal, the reasoning."""
+        """The reply and the arguments of calls beside it; without them a refusal, or the reasoning."""
         content, reasoning, arguments, refusal = (valid("".join(parts)) for parts in self._parts.values())
-        if content.strip():
-            return content
-        return arguments or refusal or (f"<think>{reasoning}</think>" if reasoning.strip() else "")
+        if said := "\n".join(part for part in (content, arguments) if part.strip()):
+            return said
+        return refusal or (f"<think>{reasoning}</think>" if reasoning.strip() else "")
 
     def output(self, request: LlmRequest) -> ModelOutput:
         """Return the reply to a request. Tokens that the server does not count, or not credibly, are estimated."""

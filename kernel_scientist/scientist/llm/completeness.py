@@ -5,7 +5,7 @@ import builtins
 import re
 from collections.abc import Iterable
 
-from kernel_scientist.compile.source import KernelSource, SourceError, defined_names
+from kernel_scientist.compile.source import KernelSource, SourceError, defined_names, parsed
 from kernel_scientist.scientist.llm.parsing import ReplyError
 
 MAX_COMMENT, MAX_LISTED = 300, 5
@@ -19,6 +19,8 @@ _SAME = re.compile(
     r"unchanged|as (?:before|above|is|in)\b|same\b|\bstays?\b|omitted|existing|identical|\bhere\b|\bsnip", re.I
 )
 """In one comment the two say that it stands for code."""
+_WORDS = re.compile(r"[^\w\n]*[A-Za-z][A-Za-z ,'-]*[^\w\n]*|[^\w\n]+")
+"""A line of words, as of no programming language."""
 _DECLARE = ("overload", "abstractmethod")
 """Decorators of functions whose body is `...`."""
 _C_FUNCTION = re.compile(r"\b([A-Za-z_]\w*)[ \t]*\([^(){};]*\)[ \t\n]*(?:const[ \t\n]*)?\{")
@@ -32,13 +34,18 @@ def require_complete(source: str, base: str, others: Iterable[str] = ()) -> None
     or another block of the reply (`others`) defines.
     """
     if (tree := _tree(source)) is None:
-        return  # what is wrong is said where it is compiled
+        if place := _broken_off(source):
+            raise ReplyError(f"the file is not complete: {place}")
+        return  # what else is wrong is said where it is compiled
     original = _tree(base) or ast.Module([], [])
     known, works = defined_names(original), {one.name for one in _functions(original) if not _is_empty(one)}
     for node in _functions(tree):
         body = _body(node)
-        if body and (all(map(_is_dots, body)) or (_is_empty(node) and node.name in works)):
-            raise ReplyError(f"the file is not complete: the body of {node.name} is `{ast.unparse(body[-1])}`")
+        if (body and all(map(_is_dots, body))) or (_is_empty(node) and node.name in works):
+            written = f"`{ast.unparse(body[-1])}`" if body else "empty"
+            raise ReplyError(f"the file is not complete: the body of {node.name} is {written}")
+        if any(map(_elides, ast.walk(node))):
+            raise ReplyError(f"the file is not complete: `...` stands for code in {node.name}")
     gone = known - defined_names(tree) | _c_lacking(source, base)
     if gone and (comment := next(filter(_stands_for_code, source.split("\n")), "").strip()):
         raise ReplyError(f"the file is not complete: {comment[:80]!r} stands for {_listed(gone)}")
@@ -84,9 +91,31 @@ def _body(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.stmt]:
     return node.body[ast.get_docstring(node) is not None :]
 
 
-def _is_dots(statement: ast.stmt) -> bool:
-    value = statement.value if isinstance(statement, ast.Expr) else None
+def _is_dots(statement: ast.AST) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr | ast.Return) else None
     return isinstance(value, ast.Constant) and value.value is Ellipsis
+
+
+def _elides(node: ast.AST) -> bool:
+    """Whether one of a node's own statements stands for others; a loop that waits, and an error, may do nothing."""
+    blocks = [getattr(node, name, ()) for name in ("body", "orelse", "finalbody")]
+    may_be_empty = isinstance(node, ast.While | ast.ExceptHandler | ast.ClassDef | ast.Lambda | ast.IfExp)
+    return not may_be_empty and any(_is_dots(one) for block in blocks for one in block)
+
+
+def _broken_off(source: str) -> str:
+    """Return where a file that is not Python stands for code that its reader is to take from elsewhere; or nothing."""
+    try:
+        parsed(source)
+    except SyntaxError as error:
+        line = source.split("\n")[(error.lineno or 1) - 1].strip()
+        if "after function definition" in error.msg:
+            return f"the body of a function is missing ({error.msg})"
+        if len(line) < MAX_COMMENT and _WORDS.fullmatch(line) and (_PARTS.search(line) or _SAME.search(line)):
+            return f"{line[:80]!r} stands for code"
+    except (ValueError, RecursionError, MemoryError):
+        pass
+    return ""
 
 
 def _is_empty(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

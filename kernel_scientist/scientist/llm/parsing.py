@@ -14,7 +14,8 @@ from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.text import valid
 from kernel_scientist.scientist.llm.reasoning import without_reasoning
 
-MAX_CHARACTERS = 1 << 20
+MAX_CHARACTERS, MAX_WITHIN = 1 << 20, 3
+"""Characters of a reply; blocks around a block."""
 MARKS = "\ufeff\u200b\u2060"
 """Invisible characters before a text."""
 
@@ -71,6 +72,7 @@ def split(reply: str) -> ParsedReply:
     return ParsedReply(tuple(_flat(blocks)), "\n".join(prose).strip(), text)
 
 
+_FENCE = re.compile(r"`{3,}|~{3,}")
 _FENCE_AT_END = re.compile(r"^(?![ \t]*(?:`{3}|~{3}))(.*[^\s`~])[ \t]*((?:`{3,}|~{3,})\w{0,20})[ \t]*$", re.M)
 """A fence that stands at the end of a line of text or code."""
 
@@ -124,8 +126,9 @@ def _string(open_: str, line: str) -> str:
     return open_
 
 
-def _flat(blocks: list[FencedBlock]) -> Iterator[FencedBlock]:
+def _flat(blocks: list[FencedBlock], within: int = MAX_WITHIN) -> Iterator[FencedBlock]:
     """Yield the blocks; of one that contains fenced blocks itself, as a page of Markdown does, those."""
     for block in blocks:
-        inner = _blocks(block.text, aware=True)[0] if block.language in ("", "markdown", "md", "text") else []
-        yield from (one for one in inner if one.closed) if any(one.closed for one in inner) else (block,)
+        page = block.language in ("", "markdown", "md", "text", "txt") or _FENCE.match(block.text.lstrip())
+        inner = [one for one in _blocks(block.text, aware=True)[0] if one.closed] if page and within else []
+        yield from _flat(inner, within - 1) if inner else (block,)

@@ -4,6 +4,7 @@ A diff is applied by its content, because models get line numbers wrong: the lin
 occur in the base exactly once.
 """
 
+import ast
 import re
 from collections.abc import Sequence
 
@@ -37,10 +38,11 @@ def kernel_from(reply: ParsedReply, base: str) -> str:
     apart = {id(b) for b in (*sites, *edits, *diffs)}
     rest = [b for b in reply.blocks if id(b) not in apart and SEARCH not in b.text and BEGIN_PATCH not in b.text]
     if files := whole_file.in_blocks(rest) or ([] if apart else whole_file.elsewhere(reply)):
-        # A reply may quote the base beside its own kernel.
-        source = next((text for text in reversed(files) if text.strip() != base.strip()), base)
-        if source == base:
+        own = [text for text in files if text.strip() != base.strip()]
+        if not own:
             raise ReplyError("the file is the base, without a change")
+        # A reply may quote the base beside its own kernel, with a comment.
+        source = next((text for text in reversed(own) if _code(text) != _code(base)), own[-1])
         completeness.require_complete(source, base, [b.text for b in reply.blocks])
     elif sites or edits or diffs:
         source = _changed(base, sites, edits, diffs)
@@ -56,6 +58,14 @@ def kernel_from(reply: ParsedReply, base: str) -> str:
     return source
 
 
+def _code(text: str) -> str:
+    """Return a file without its comments and blanks; as it is if it is not Python."""
+    try:
+        return ast.dump(KernelSource(text).tree())
+    except SourceError:
+        return text
+
+
 def _is_diff(block: FencedBlock) -> bool:
     return block.language in ("diff", "patch") or _has_hunk(block.text)
 
@@ -66,8 +76,11 @@ def _has_hunk(text: str) -> bool:
 
 def _unfenced(reply: ParsedReply) -> list[FencedBlock]:
     """Return the change that stands in no block, as one."""
+    written = [text for text in whole_file.texts(reply) if BEGIN_PATCH in text or SEARCH in text or _has_hunk(text)]
+    if written:
+        return [FencedBlock("" if SEARCH in text else "diff", text) for text in written]
     if BEGIN_PATCH in reply.text and not any(BEGIN_PATCH in b.text and _is_diff(b) for b in reply.blocks):
-        return [FencedBlock("diff", reply.text.partition(BEGIN_PATCH)[2].partition(END_PATCH)[0])]
+        return [FencedBlock("diff", reply.text)]
     if reply.blocks:
         return []
     if SEARCH in reply.text and REPLACE in reply.text:
@@ -147,6 +160,10 @@ def _lines(text: str) -> list[str]:
 
 def _patched(base: str, text: str) -> str:
     """Apply a unified diff's hunks by content."""
+    if BEGIN_PATCH in text:  # it may begin without a line of @@
+        text = text.partition(BEGIN_PATCH)[2].partition(END_PATCH)[0].strip("\n")
+        text = text if re.search("^@@", text, re.M) else f"@@\n{text}"
+    text = text.strip("\n")
     if new := _new_file(text):
         completeness.require_complete(new, base)
         return new

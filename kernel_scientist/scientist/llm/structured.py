@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -47,12 +48,13 @@ def record(reply: ParsedReply, kind: type[Model]) -> Model:
 def embedded(text: str, start: str = "{") -> Iterator[Any]:
     """Yield the values that stand as JSON anywhere in a text and begin with a character, the outer ones only."""
     decoder, place, tries = json.JSONDecoder(strict=False), 0, 0
-    while (place := text.find(start, place)) >= 0 and tries < MAX_OBJECTS:
+    likely = re.compile(r'\{(?=\s*["}])' if start == "{" else re.escape(start))
+    while (found := likely.search(text, place)) and tries < MAX_OBJECTS:
         tries += 1
         try:
-            value, place = decoder.raw_decode(text, place)
+            value, place = decoder.raw_decode(text, found.start())
         except (ValueError, RecursionError):
-            place += 1
+            place = found.end()
         else:
             with contextlib.suppress(ReplyError):
                 yield _valid(value)
@@ -64,6 +66,12 @@ def _candidates(reply: ParsedReply) -> list[str]:
     begin, end = reply.text.find("{"), reply.text.rfind("}")
     inner = [reply.text[begin : end + 1]] if 0 <= begin < end else []
     return [*named, *([] if reply.blocks else [reply.text]), *inner, *bare]
+
+
+def in_yaml(text: str) -> Iterator[Any]:
+    """Yield the value that a text is as YAML, if it is one."""
+    with contextlib.suppress(ReplyError):
+        yield _load(f"{text}\n")
 
 
 class _Loader(yaml.SafeLoader):

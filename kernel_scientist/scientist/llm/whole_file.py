@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kernel_scientist.compile.source import KernelSource, SourceError
-from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply
-from kernel_scientist.scientist.llm.structured import embedded
+from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply, split
+from kernel_scientist.scientist.llm.structured import embedded, in_yaml
 
 CODE = ("python", "py", "python3", "triton", "")
 OTHER = ("json", "yaml", "yml", "diff", "patch", "bash", "sh", "shell", "console", "markdown", "md")
@@ -21,6 +21,8 @@ _FIRST = re.compile(r"^(?:import |from [\w.]+ import |[rR]?\"\"\"|@\w|def |class
 _LAST = re.compile(r"^\W{0,4}(?:REPORT|CRITIQUE)\W", re.M)
 _TAG = re.compile(r"<([A-Za-z_][\w.:-]{0,40})(?:[= ][^<>\n]{0,200})?>")
 _HERE_DOCUMENT = re.compile(r"<<-?[ ]*(['\"]?)(\w{1,40})\1[^\n]*\n(.*?)^[ \t]*\2[ \t]*$", re.M | re.S)
+_FENCED = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.M)
+_LITERAL = re.compile(r"^\s*(?:- )?\w{1,40}: *[|>][-+]?[ \t]*$", re.M)
 _NUMBERED = re.compile(r"[ \t]*(\d{1,5})(?:[ ]?[|:│][ ]?|\t|$)")
 _NO_BREAK = re.compile(r"^[ \t\u00a0]*\u00a0[ \t\u00a0]*", re.M)
 
@@ -35,10 +37,15 @@ def in_blocks(blocks: Sequence[FencedBlock]) -> list[str]:
 def elsewhere(reply: ParsedReply) -> list[str]:
     """Return the files in no block of code: texts of JSON or of a shell, in tags, or the reply itself."""
     shell = [found[3] for found in _HERE_DOCUMENT.finditer(reply.text)]
-    for found in (_in_json(reply), shell, _in_tags(reply.text), _bare(reply)):
-        if files := [text for text in found if ENTRY.search(text)]:
+    for found in (texts(reply), shell, _in_tags(reply.text), _bare(reply)):
+        if files := [file for text in found if ENTRY.search(text) for file in _within(text)]:
             return files
     return []
+
+
+def _within(text: str) -> list[str]:
+    """Return the files in a text's own blocks, or else the text: a record may hold a page of Markdown."""
+    return (in_blocks(split(text).blocks) if _FENCED.search(text) else []) or [text]
 
 
 def _file(text: str) -> str:
@@ -66,8 +73,8 @@ def _without_numbers(text: str) -> str:
     return "".join(f"{line[mark.end() :]}\n" for line, mark in zip(lines, marks, strict=True))
 
 
-def _in_json(reply: ParsedReply) -> list[str]:
-    """Return the texts of JSON in a reply: of a record, of the call of a tool, of a notebook."""
+def texts(reply: ParsedReply) -> list[str]:
+    """Return the texts of JSON or YAML in a reply: of a record, of the call of a tool, of a notebook."""
 
     def strings(value: Any, within: int = 0) -> Iterator[str]:
         if isinstance(value, str) and "\n" in value:
@@ -80,12 +87,14 @@ def _in_json(reply: ParsedReply) -> list[str]:
                 return
             yield from (found for one in value.values() for found in strings(one, within))
         elif isinstance(value, list):
-            if value and all(isinstance(one, str) for one in value):
+            if value and all(isinstance(one, str) and "\n" not in one[:-1] for one in value):
                 yield "\n".join(one.removesuffix("\n") for one in value) + "\n"
             yield from (found for one in value for found in strings(one, within))
 
     alone = embedded(reply.text, '"') if reply.text.startswith('"') else ()
-    return [text for values in (embedded(reply.text), alone) for value in values for text in strings(value)]
+    pages = [b.text for b in reply.blocks if b.language in ("yaml", "yml")] or ([] if reply.blocks else [reply.text])
+    literal = (value for page in pages if _LITERAL.search(page) for value in in_yaml(page))
+    return [text for values in (embedded(reply.text), alone, literal) for value in values for text in strings(value)]
 
 
 def _lines(cell: Any) -> str:

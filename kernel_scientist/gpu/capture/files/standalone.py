@@ -17,6 +17,7 @@ from triton.runtime.jit import JITFunction
 from kernel_scientist.gpu.capture.files import guesses, launch_sites, missing, uses
 from kernel_scientist.gpu.capture.files.trials import Setting, Trials, chain
 from kernel_scientist.gpu.capture.limits import cpu_seconds
+from kernel_scientist.gpu.fake.facts import Facts
 
 KERNEL_S = 20.0
 """CPU seconds for the compilation of one kernel."""
@@ -24,6 +25,7 @@ OPTIONS = ("num_warps", "num_stages")
 """Options of a launch that are taken from the file's own launches, where these give numbers."""
 FORMATS = (torch.float8_e4m3fnuz, torch.float8_e4m3fn)
 """MI300's format and that of the other GPUs."""
+_UNITS = {"LDS": "B of LDS", "threads": "threads"}
 WRAPPERS = 8
 """Most decorators of a kernel."""
 
@@ -46,7 +48,7 @@ def compiled(
     module: ModuleType,
     text: str,
     deadline: float,
-    lds_bytes: int,
+    facts: Facts,
     words: Callable[[Exception], str],
     small: bool = False,
 ) -> Iterator[tuple[Any, str]]:
@@ -57,7 +59,7 @@ def compiled(
     """
     tree = ast.parse(text)
     for fp8 in FORMATS if launch_sites.of_fp8(tree, kernel.name) else FORMATS[:1]:
-        yield _compiled(kernel, _trials(kernel, module, tree, deadline, lds_bytes, fp8), words, small)
+        yield _compiled(kernel, _trials(kernel, module, tree, deadline, facts, fp8), words, small)
 
 
 def _compiled(kernel: TritonKernel, trials: Trials, words: Callable[[Exception], str], small: bool) -> tuple[Any, str]:
@@ -172,7 +174,7 @@ def lacking(function: Any, depth: int = 4) -> str:
 
 
 def _trials(
-    kernel: TritonKernel, module: ModuleType, tree: ast.Module, deadline: float, lds_bytes: int, fp8: torch.dtype
+    kernel: TritonKernel, module: ModuleType, tree: ast.Module, deadline: float, facts: Facts, fp8: torch.dtype
 ) -> Trials:
     function = kernel.function
     names = [p.name for p in function.params]
@@ -188,7 +190,7 @@ def _trials(
     said = launch_sites.hints(tree, kernel.name, [], vars(module))
     options = {name: said[name].value for name in OPTIONS if name in said and type(said[name].value) is int}
     configs, heuristics, prune = list(kernel.configs), kernel.heuristics, kernel.prune
-    return Trials(function, known.uses, values, configs, heuristics, prune, deadline, lds_bytes, options)
+    return Trials(function, known.uses, values, configs, heuristics, prune, deadline, facts, options)
 
 
 def _functions(module: ModuleType) -> dict[int, list[Any]]:
@@ -217,8 +219,8 @@ def _told(setting: Setting, configs: list[Any]) -> str:
 def _refused(trials: Trials, setting: Setting, configs: list[Any]) -> list[str]:
     """Return which configurations were tried before and are too large."""
     return [
-        f"configuration {configs.index(config) + 1} needs {needed} B of LDS, there are {trials.lds_bytes}"
-        for config, needed in trials.too_large
+        f"configuration {configs.index(config) + 1} needs {needed} {_UNITS[what.split()[0]]}, there are {most}"
+        for config, (needed, most, what) in trials.too_large
         if config is not None and config is not setting.config
     ]
 

@@ -17,6 +17,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from kernel_scientist.gpu.capture.files.guesses import FLOATS, Descriptor
 from kernel_scientist.gpu.capture.files.uses import Uses
 from kernel_scientist.gpu.capture.limits import TimeLimitError
+from kernel_scientist.gpu.fake.facts import Excess, Facts
 
 TRIALS = 80
 SEARCH_S = 12.0
@@ -56,11 +57,11 @@ class Trials:
     """What the file gives its autotuner to leave configurations out, or None."""
     deadline: float
     """On the clock of `time.monotonic()`."""
-    lds_bytes: int
+    facts: Facts
     options: Mapping[str, Any]
     """What the file's own launches say of options such as `num_warps`."""
-    too_large: list[tuple[Any, int]] = field(default_factory=list[tuple[Any, int]])
-    """Configurations that need more LDS than there is, and how many bytes."""
+    too_large: list[tuple[Any, Excess]] = field(default_factory=list[tuple[Any, Excess]])
+    """Configurations whose workgroup the GPU refuses, and what it lacks."""
     _tried: set[str] = field(default_factory=set[str])
     _until: float = 0.0
 
@@ -185,10 +186,10 @@ class Trials:
         return self.kernel.run(*given.values(), grid=(1, 1, 1), warmup=True, **options)
 
     def _fitting(self, compiled: Any, setting: Setting) -> tuple[Any, Setting]:
-        """Return a kernel whose LDS fits, by other configurations or smaller tiles; else the given one."""
-        if compiled.metadata.shared <= self.lds_bytes:
+        """Return a kernel that the GPU starts, by other configurations or smaller tiles; else the given one."""
+        if (excess := self._excess(compiled)) is None:
             return compiled, setting
-        self.too_large.append((setting.config, compiled.metadata.shared))
+        self.too_large.append((setting.config, excess))
         others = [Setting(setting.arguments, config) for config in self.configs if config is not setting.config][:4]
         tiles = self._tiles(setting)
         for factor in (2, 4):
@@ -198,11 +199,15 @@ class Trials:
             if self._over():
                 break
             found, _ = self._try(other)
-            if found is not None and found.metadata.shared <= self.lds_bytes:
+            if found is not None and (excess := self._excess(found)) is None:
                 return found, other
             if found is not None:
-                self.too_large.append((other.config, found.metadata.shared))
+                self.too_large.append((other.config, excess))
         return compiled, setting
+
+    def _excess(self, compiled: Any) -> Excess | None:
+        metadata = compiled.metadata
+        return self.facts.excess(metadata.name, metadata.num_warps, metadata.shared)
 
     def _tiles(self, setting: Setting) -> list[str]:
         """Return the parameters that are sizes of tiles."""
