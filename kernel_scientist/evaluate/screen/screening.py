@@ -69,7 +69,9 @@ def findings(source: str) -> Iterator[Finding]:
     yield from of_kernelguard(source)
     try:
         yield from tampering(PythonFile(source))
-    except (SyntaxError, ValueError) as error:
+    except SyntaxError as error:
+        yield Finding("unreadable", Severity.MEDIUM, error.lineno, error.msg)
+    except ValueError as error:
         yield Finding("unreadable", Severity.MEDIUM, None, str(error))
     except (RecursionError, MemoryError):
         yield Finding("unreadable", Severity.HIGH, None, "nested too deeply to be read")
