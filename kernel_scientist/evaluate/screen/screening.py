@@ -20,7 +20,8 @@ MAX_MATCHES = 8
 """Most findings with the same name that are kept."""
 REMEMBERED = 256
 """Sources whose findings are cached: incumbents, champions and tuned kernels are screened repeatedly."""
-TIMEOUT_S = 10
+TIMEOUT_S = 120
+"""Elapsed time for kernelguard's rules; what ends them is the limit on CPU time, which a busy machine leaves alone."""
 KERNELGUARD = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
