@@ -204,7 +204,7 @@ class Evaluator:
         """Return the evaluation with the screen's findings added. Tampering makes the verdict `rejected`."""
         update = {
             "labels": (*evaluation.labels, *dict.fromkeys(f"{f.severity}:{f.name}" for f in findings)),
-            "evidence": (*evaluation.evidence, *(f"line {f.line or '?'}: {f.name}: {f.detail}" for f in findings)),
+            "evidence": (*evaluation.evidence, *(f.words for f in findings)),
         }
         evaluation = evaluation.model_copy(update=update)
         try:

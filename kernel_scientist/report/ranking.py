@@ -64,7 +64,9 @@ def reason(population: Population, final: Final | None) -> str:
         return f"{won} The final failed: {final.failure}"
     if others := finalists(population, MOST_NAMED)[1:]:
         return f"{won} There was no final: no test told it from {', '.join(t.kernel.name for t in others)}."
-    return f"{won} Every other kernel was found slower, or is estimated to be."
+    timed = sum(trial.evaluation.geomean_us is not None for trial in population)
+    rest = "Every other kernel was found slower, or is estimated to be." if timed > 1 else "No other kernel was timed."
+    return f"{won} {rest}"
 
 
 def no_champion(population: Population) -> str:

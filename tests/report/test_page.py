@@ -13,7 +13,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load, published
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Prediction, Trial
-from kernel_scientist.records.factors import TOO_FEW
+from kernel_scientist.records.factors import TOO_FEW, UNRESOLVED
 from kernel_scientist.records.kernel import REFERENCE, Experiment
 from kernel_scientist.records.source_line import SourceLine
 from kernel_scientist.report import ranking, summaries, tables
@@ -89,6 +89,7 @@ def test_a_slower_challenger_or_a_faster_one(recorded: tuple[MlflowStore, Campai
     assert ranking.reason(Population(TRIALS[:2]), None).endswith(
         "Every other kernel was found slower, or is estimated to be."
     )
+    assert ranking.reason(Population(TRIALS[:1]), None).endswith("was timed first. No other kernel was timed.")
     store, run = recorded
     assert store.final(run) is None
 
@@ -108,6 +109,17 @@ def test_an_old_validation_is_shown(recorded: tuple[MlflowStore, CampaignRun]) -
     assert "2x [1.9, 2.1]" in page and "(no interval)" in page
     assert summaries.beside(over[0], None)["interval_why"] == ""
     assert summaries.beside(over[1], None)["interval_why"] == TOO_FEW
+
+
+def test_a_campaign_without_experiments_claims_none(recorded: tuple[MlflowStore, CampaignRun]) -> None:
+    store, run = recorded
+    why = {"dropped": "dropped after 2 blocks: too slow"}
+    slow = speedup(REFERENCE, 0.4, 250.0, UNRESOLVED).model_copy(update=why)
+    evaluation = TRIALS[0].evaluation.model_copy(update={"speedups": (slow,)})
+    first = TRIALS[0].model_copy(update={"evaluation": evaluation})
+    page = campaign.render(RecordedCampaign(store, run, Population([first]), None, "identity", "cpu", (), []), None)
+    assert "no experiment was recorded" in page and "which no experiment beat" not in page
+    assert re.search(r'<td class="long">not resolved \(no interval: dropped after 2 blocks', page), "a readable width"
 
 
 def test_a_validation_of_the_champion_is_shown(

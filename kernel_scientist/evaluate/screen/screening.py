@@ -20,7 +20,8 @@ MAX_MATCHES = 8
 """Most findings with the same name that are kept."""
 REMEMBERED = 256
 """Sources whose findings are cached: incumbents, champions and tuned kernels are screened repeatedly."""
-TIMEOUT_S = 10
+TIMEOUT_S = 120
+"""Elapsed time for kernelguard's rules; what ends them is the limit on CPU time, which a busy machine leaves alone."""
 KERNELGUARD = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
@@ -69,7 +70,9 @@ def findings(source: str) -> Iterator[RuleMatch]:
     yield from of_kernelguard(source)
     try:
         yield from tampering(PythonFile(source))
-    except (SyntaxError, ValueError) as error:
+    except SyntaxError as error:
+        yield RuleMatch("unreadable", Severity.MEDIUM, error.lineno, error.msg)
+    except ValueError as error:
         yield RuleMatch("unreadable", Severity.MEDIUM, None, str(error))
     except (RecursionError, MemoryError):
         yield RuleMatch("unreadable", Severity.HIGH, None, "nested too deeply to be read")

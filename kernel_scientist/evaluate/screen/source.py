@@ -49,6 +49,12 @@ class RuleMatch(NamedTuple):
     tampering: bool = False
     """Whether this finding rejects the kernel (unless the policy allows tampering)."""
 
+    @property
+    def words(self) -> str:
+        """The finding as one line of evidence: where, if a line is known, and what."""
+        where = f"line {self.line}: " if self.line else ""
+        return f"{where}{self.name}: {self.detail}"
+
 
 class CppText:
     """C++, HIP or CUDA text within a kernel's file, with comments and literals blanked and offsets unchanged."""

@@ -152,7 +152,10 @@ def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> 
         counts = ", ".join(f"{n} {v}" for v, n in recorded.population.verdicts().items() if n)
         return PageSummary(ranking.no_champion(recorded.population), "no kernel", [("kernels", counts)])
     made = best.kernel
-    what = made.title if made.experiment else f"{'a seed' if made.is_seed else made.title}, which no experiment beat"
+    what = "a seed" if made.is_seed else made.title
+    if not made.experiment:
+        tried = any(trial.kernel.experiment for trial in recorded.population)
+        what += ", which no experiment beat" if tried else "; no experiment was recorded"
     if best.evaluation.by_model:
         us, how = number(best.evaluation.predicted_us), summaries.model_behind(best.evaluation.predictions)
         headline = f"{best.kernel.name} is predicted to take {us} us ({what}). Nothing was measured."
