@@ -169,10 +169,7 @@ def test_no_text_makes_it_fail_or_run_on(text: str) -> None:
 def test_a_syntax_error_is_at_its_line_and_what_has_no_line_names_none() -> None:
     (found,) = (f for f in screen("x = 1\ndef custom_kernel(data)\n    return data\n") if f.name == "unreadable")
     assert found.words == "line 2: unreadable: expected ':'"
-    assert (
-        screening.RuleMatch("too-long", screening.Severity.HIGH, None, "is not screened").words
-        == "too-long: is not screened"
-    )
+    assert RuleMatch("too-long", screening.Severity.HIGH, None, "is not screened").words == "too-long: is not screened"
 
 
 def test_a_text_that_is_not_read_says_so() -> None:
