@@ -143,4 +143,8 @@ def _gpu_compiler(language: Language) -> str:
     tools = hip.find() if language == "hip" else ""
     if isinstance(tools, str):
         return ""
-    return tools.version if tools.rocm else f"{tools.version} with headers of HIP 5.2 and what ROCm 6 added"
+    return (
+        tools.version.replace("HIP version:", "hipcc, HIP")
+        if tools.rocm
+        else f"{tools.version} with headers of HIP 5.2 and what ROCm 6 added"
+    )

@@ -9,7 +9,7 @@ import dataclasses
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -107,14 +107,14 @@ def choose(
 
     problem: see `applicable`; default: the query. plan: of the experiment. A document precedes the others if the plan
     names a topic that only this document has: a plan for a matrix unit needs its notes although neither problem nor
-    base speaks of it. Such documents are ordered by their relevance to the plan, and one that exceeds the remaining
-    budget is cut at the end of a section. Others are whole, or skipped.
+    base speaks of it. Such documents are ordered by their relevance to the plan, and one that exceeds its share of
+    the budget is cut at the end of a section. Others are whole, or skipped.
     """
     suitable = applicable(documents, language, target, memory_bound, problem or query)
     named = _named(suitable, plan)
     first = _ranked(named, plan)
     rest = _ranked([d for d in suitable if d not in named], query)
-    return tuple(_fitting((*first, *rest), tokens, named))
+    return tuple(_fitting(first, rest, tokens))
 
 
 def estimated_tokens(text: str) -> int:
@@ -142,12 +142,16 @@ def _plain(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.lower()))
 
 
-def _fitting(ranking: Iterable[Document], tokens: int, cut: Sequence[Document]) -> Iterator[Document]:
+def _fitting(first: Sequence[Document], rest: Sequence[Document], tokens: int) -> Iterator[Document]:
+    """Yield the first documents, each within its share of what is left, then the others that fit."""
     left = tokens
-    for whole in ranking:
-        document = whole.within(left) if whole in cut else whole
-        cost = estimated_tokens(document.text)
-        if document.text and cost <= left:
+    for place, whole in enumerate(first):
+        document = whole.within(left // (len(first) - place))
+        left -= estimated_tokens(document.text)
+        if document.text:
+            yield document
+    for document in rest:
+        if (cost := estimated_tokens(document.text)) <= left:
             left -= cost
             yield document
 

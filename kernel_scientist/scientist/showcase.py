@@ -38,6 +38,7 @@ from kernel_scientist.scientist.proposals import (
     Lesson,
     Lessons,
     Selection,
+    missing,
 )
 from kernel_scientist.scientist.roles import FOCUSES, Assignment, CpuInfo, Step
 
@@ -66,7 +67,18 @@ LARGER = Experiment(
     uplift=(10, 25),
     innovation=20,
 )
-FINDING = "The large cases gain from every step that reads an operand less often; the small ones do not."
+FINDINGS = {
+    "fp8-cpu": "KC 256 instead of 128 gained in all cases: fewer loads and stores of C.",
+    "fp8-mi300x": "8 warps instead of 4 gained alike in all cases (predicted); registers fell from 98 to 60.",
+    "hip-mi300x": "Eight columns per workgroup instead of four gained alike in all cases: A is read half as often.",
+}
+"""A campaign's finding by example; that of the KernelBench file has none yet."""
+UNDER_WAY = {
+    "fp8-cpu": "register tile of 14 x 32 in AVX-512",
+    "kernelbench-cpu": "linear layer in C++, the rest by torch",
+}
+"""What another writer does meanwhile, by example; of those that are not named: `PACKED`."""
+PACKED = "both operands packed beforehand"
 LOOP = {"valu": 128, "valu_packed": 8, "lds_write 16": 32, "vmem_load 128": 4, "vmem_load 32": 2}
 """Instructions per iteration that 8 warps share: with 4 warps as Triton compiles the seed, with 8 half as many."""
 OWN = {"v_mfma_f32_32x32x16_fp8_fp8": 8, "lds_read 64": 16, "salu": 12, "wait": 12, "barrier": 2, "branch": 1}
@@ -87,8 +99,8 @@ HOT = (
 )
 """Lines of the tiled kernel, as the machine counts them for m1024-n512-k7168, and their shares of a program's time."""
 FAULT = (
-    "memory: out-of-bounds read of a_ptr in gemm_kernel, line 94 (a = tl.load(a_ptrs)): reads outside the tensor; "
-    "1 of 3 programs do: a mask is missing or wrong at the edge; program (2, 0, 0) element 24640"
+    "memory: out-of-bounds read of a_ptr in gemm_kernel, line 94 (a = tl.load(a_ptrs)): reads element 8192 of a_ptr, "
+    "which has 8192; program (0, 0, 0) element 8192"
 )
 
 
@@ -109,7 +121,7 @@ class PromptRecorder(LlmClient):
 
 def rendered(name: str) -> dict[str, str]:
     """Return an example's prompt per role."""
-    return prompts(*EXAMPLES[name]())
+    return prompts(*EXAMPLES[name](), FINDINGS.get(name, ""), UNDER_WAY.get(name, PACKED))
 
 
 def predicted() -> tuple[Assignment, Population]:
@@ -135,8 +147,13 @@ def assignment(problem: Problem) -> Assignment:
     )
 
 
-def prompts(assignment: Assignment, population: Population) -> dict[str, str]:
-    """Return every role's prompt for a population whose last kernel failed, on that kernel's base and reference."""
+def prompts(
+    assignment: Assignment, population: Population, finding: str = "", under_way: str = PACKED
+) -> dict[str, str]:
+    """Return every role's prompt for a population whose last kernel failed, on that kernel's base and reference.
+
+    finding: the only one of the campaign; under_way: the title of another writer's experiment.
+    """
     recorder = PromptRecorder()
     agent = LlmAgent(assignment, recorder)
     *others, failed = population
@@ -144,7 +161,7 @@ def prompts(assignment: Assignment, population: Population) -> dict[str, str]:
     assert kernel.experiment is not None and kernel.base is not None
     earlier, base = Population(tuple(others)), kernel.base
     reference = kernel.reference or population.get(base).kernel.base or base
-    others_work = (InFlight(f"k{len(population) + 1:05d}", base, "both operands packed beforehand", "writing"),)
+    others_work = (InFlight(f"k{len(population) + 1:05d}", base, under_way, "writing"),)
     step = Step.of(0, "showcase", 2, others_work, (DesignInProgress(3, base, FOCUSES[1]),), FOCUSES[0])
     selection = Selection(
         base=base,
@@ -154,14 +171,15 @@ def prompts(assignment: Assignment, population: Population) -> dict[str, str]:
     task = ExperimentTask(
         name=kernel.name, base=base, reference=reference, experiment=kernel.experiment, in_flight=others_work
     )
-    lessons = Lessons(findings=(Lesson(name="f001", text=FINDING, kernels=(base,), date="2026-01-01"),))
+    found = (Lesson(name="f001", text=finding, kernels=(base,), date="2026-01-01"),) if finding else ()
+    lessons = Lessons(findings=found)
     for call in (
         lambda: agent.select(population, lessons, step),
         lambda: agent.design(population, selection, lessons, step),
         lambda: agent.write(earlier, task, lessons),
         lambda: agent.repair(earlier, task, failed, lessons),
         lambda: agent.summarise(population, lessons, step),
-        lambda: agent.judge(earlier, task, _drafts(earlier.get(base).kernel.source)),
+        lambda: agent.judge(earlier, task, _drafts(earlier.get(base).kernel.source, kernel.source)),
     ):
         with contextlib.suppress(ModelError):
             call()
@@ -221,7 +239,9 @@ def _predicted(problem: Problem, factor: float, warps: int, registers: int, line
     grids = [(c.name, c.whole("m") * c.whole("n") // 4096) for c in cases]
     launches = tuple(Launch(case=c, kernel=code.kernel, grid=(n, 1, 1), num_warps=warps, code=0) for c, n in grids)
     writes = LOOP["lds_write 16"] * 4 // warps
-    finding = f"gemm_kernel: {writes} lds_write instructions of 16 bits per lane in its loops; 128 are possible"
+    finding = (
+        f"gemm_kernel: {writes} lds_write instructions of 16 bits per lane in its loops; 128 bits per lane are possible"
+    )
     report = CompileReport(ok=True, compiler="triton", objects=(code,), launches=launches, findings=(finding,))
     predictions: list[Prediction] = []
     for case in cases:
@@ -268,9 +288,13 @@ def _lines(source: str, prediction: Prediction) -> tuple[SourceLine, ...]:
     return tuple(found)
 
 
-def _drafts(source: str) -> list[Draft]:
-    reports = ("Implemented as planned.", "As planned, with a comment at the end.")
-    return [Draft(source=source + "# done\n" * number, report=text) for number, text in enumerate(reports)]
+def _drafts(base: str, other: str) -> list[Draft]:
+    """Return two drafts: the base with a comment, and another kernel."""
+    changed = other if not missing(other) else f"{base}# as planned\n"
+    return [
+        Draft(source=f"{base}# done\n", report="Implemented as planned."),
+        Draft(source=changed, report="As planned; nothing else was changed."),
+    ]
 
 
 def _markdown(prompt: Prompt) -> str:

@@ -93,7 +93,8 @@ def test_at_most_a_third_of_a_prompt_is_background(example: tuple[str, dict[str,
         notes = re.split(r"^## (?:Background|Further documents).*$", text, flags=re.MULTILINE)[1:]
         background = sum(len(re.split(r"^## ", part, flags=re.MULTILINE)[0]) for part in notes)
         assert background <= len(text) / 3, role
-        assert bool(background) == (role in ("designer", "writer")), role
+        writes = role in ("designer", "writer") or "write the kernel" in text
+        assert bool(background) == writes, role
 
 
 def test_designer_and_writer_know_data_rules_contract_and_hidden_cases(example: tuple[str, dict[str, str]]) -> None:
@@ -140,7 +141,7 @@ def test_the_repairer_of_a_missing_kernel_writes_it(of_file: dict[str, str]) -> 
 
 
 def test_a_failures_evidence_appears_once(on_cpu: dict[str, str]) -> None:
-    assert on_cpu["repairer"].count("fatal error: hip_fp8.h: No such file") == 1
+    assert on_cpu["repairer"].count("error: '__m256i' was not declared") == 1
 
 
 def test_a_declined_experiment_is_listed_with_its_reason(on_cpu: dict[str, str]) -> None:
@@ -205,7 +206,7 @@ def test_designer_writer_and_repairer_get_what_the_papers_give_them(on_cpu: dict
         "f001",
     ):
         assert text in write
-    for text in ("A.3", "hip_fp8.h", "CRITIQUE:", "DECLINE:", "What it changes in k00003, which is correct"):
+    for text in ("B.2", "__m256i", "CRITIQUE:", "DECLINE:", "What it changes in k00003, which is correct"):
         assert text in repair
 
 

@@ -201,7 +201,8 @@ def _narrow(code: CodeObject) -> list[str]:
                 if name == way and 0 < int(bits) < NARROW_BITS:
                     found[int(bits)] = found.get(int(bits), 0) + count
         said += [
-            f"{code.kernel}: {count} {way} instructions of {bits} bits per lane in its loops; 128 are possible"
+            f"{code.kernel}: {count} {way} instructions of {bits} bits per lane in its loops; "
+            "128 bits per lane are possible"
             for bits, count in found.items()
             if count >= NARROW_COUNT
         ]

@@ -48,10 +48,11 @@ BUGS = (
         "A.3",
         "wrong import",
         "a header or module that is missing or not allowed",
-        "include only standard headers (<cstdint>, <cmath>, <cstring>, <omp.h>, <immintrin.h>); import only "
-        "kernel_scientist, torch and the standard library",
+        "include only headers of the compiler, the standard library and Linux, such as <cstdint>, <immintrin.h>, "
+        "<sys/syscall.h>; import only kernel_scientist, torch and the standard library",
         {
             "triton": "import only torch, triton, triton.language and the standard library",
+            "hip": "include only HIP's, torch's and rocWMMA's headers; import only torch and the standard library",
             "*": "include only the compiler's own headers; import only torch and the standard library",
         },
     ),

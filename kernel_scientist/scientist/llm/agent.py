@@ -131,10 +131,7 @@ class LlmAgent:
             in_flight=[job for job in task.in_flight if job.name != task.name],
             sites=KernelSource(base.kernel.source).site_names(),
         )
-        idea = task.experiment
-        plan = " ".join((idea.title, idea.description, *idea.rubric))
-        documents, _ = self._documents(f"{plan} {base.kernel.source}", with_documents(documents=()), plan)
-        prompt = with_documents(documents=documents)
+        prompt = with_documents(documents=self._for_plan(task, base.kernel.source, with_documents(documents=())))
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
         prefer = choose(population, writers) if self.settings.choice == "bandit" else ""
         drafts: list[Draft] = []
@@ -183,7 +180,8 @@ class LlmAgent:
         attempts, base = failed.kernel.attempts, population.get(task.base)
         rng = random.Random(f"{task.name}/{len(attempts)}")
         bug = bug_taxonomy.classify(failed.evaluation)
-        prompt = self._prompt(
+        with_documents = functools.partial(
+            self._prompt,
             "repairer",
             lessons,
             kernel=failed.kernel,
@@ -199,6 +197,9 @@ class LlmAgent:
             attempts=attempts,
             relatives=facts.relatives(population, outcomes.for_repair(population, task.base, rng)),
         )
+        prompt = with_documents(documents=())
+        if missing(failed.kernel.source):  # the repairer writes what the writer did not
+            prompt = with_documents(documents=self._for_plan(task, base.kernel.source, prompt))
         spec = CallSpec("repairer", f"repair/{task.call_key}/{len(attempts)}")
         draft = self._draft(
             spec, prompt, base.kernel.source if missing(failed.kernel.source) else failed.kernel.source, task
@@ -276,6 +277,12 @@ class LlmAgent:
             findings=lessons.latest(assignment.most_findings),
             **context,
         )
+
+    def _for_plan(self, task: ExperimentTask, base: str, prompt: Prompt) -> Sequence[Document]:
+        """Return the documents for who writes a kernel. base: its source. prompt: it without documents."""
+        idea = task.experiment
+        plan = " ".join((idea.title, idea.description, *idea.rubric))
+        return self._documents(f"{plan} {base}", prompt, plan)[0]
 
     def _documents(self, query: str, prompt: Prompt, plan: str = "") -> tuple[Sequence[Document], dict[str, Document]]:
         """Return the documents for a prompt, and all others for this language and target, by title.
