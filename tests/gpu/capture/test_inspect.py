@@ -208,7 +208,7 @@ def test_what_it_says_of_its_code_must_be_true(tale: str) -> None:
 import atexit
 from kernel_scientist.gpu.capture import launches
 
-honest = launches.Recorder._code
+honest = launches.LaunchRecorder._code
 
 
 def lying(recorder, compiled):
@@ -217,7 +217,7 @@ def lying(recorder, compiled):
     return code
 
 
-launches.Recorder._code = lying
+launches.LaunchRecorder._code = lying
 """
     cases = problems.find("identity").profile("full").benchmarks[:1]
     with pytest.raises(KernelFailure) as caught:
