@@ -87,7 +87,7 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
         import torch
         from tests.interpreter import numerics
         from kernel_scientist.calibrate import builds, measure, suite
-        from kernel_scientist.calibrate.suite import Entry
+        from kernel_scientist.calibrate.suite import CalibrationKernel
         from kernel_scientist.hardware import gpu as host_gpu
         from kernel_scientist.hardware import gpus
         from tests.calibrate.measurements import MI300X
@@ -114,10 +114,10 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
                 sizes = small.get(family.name, (48, 80, 1024))
                 for setting in (family.settings[1], family.settings[2]):
                     name = f"{machine} {family.name} {setting}"
-                    entries.append(Entry(family.name, machine, name, family.source(setting), family.inputs(sizes, gpu)))
+                    entries.append(CalibrationKernel(family.name, machine, name, family.source(setting), family.inputs(sizes, gpu)))
         wrong = entries[0].source.replace("tl.load(x + offsets", "0 * tl.load(x + offsets")
-        entries.append(Entry("copy", "mi300x", "wrong", wrong, entries[0].inputs))
-        entries.append(Entry("copy", "mi300x", "broken", "raise ValueError('no')", entries[0].inputs))
+        entries.append(CalibrationKernel("copy", "mi300x", "wrong", wrong, entries[0].inputs))
+        entries.append(CalibrationKernel("copy", "mi300x", "broken", "raise ValueError('no')", entries[0].inputs))
         found = []
         measure.measure(MI300X, entries, 500, found.append)
         dropped = {one.name: one.reason for one in found if isinstance(one, measure.Dropped)}
