@@ -114,7 +114,8 @@ def test_every_kernel_is_right_and_can_be_timed_in_the_interpreter(tmp_path: Pat
                 sizes = small.get(family.name, (48, 80, 1024))
                 for setting in (family.settings[1], family.settings[2]):
                     name = f"{machine} {family.name} {setting}"
-                    entries.append(CalibrationKernel(family.name, machine, name, family.source(setting), family.inputs(sizes, gpu)))
+                    inputs = family.inputs(sizes, gpu)
+                    entries.append(CalibrationKernel(family.name, machine, name, family.source(setting), inputs))
         wrong = entries[0].source.replace("tl.load(x + offsets", "0 * tl.load(x + offsets")
         entries.append(CalibrationKernel("copy", "mi300x", "wrong", wrong, entries[0].inputs))
         entries.append(CalibrationKernel("copy", "mi300x", "broken", "raise ValueError('no')", entries[0].inputs))

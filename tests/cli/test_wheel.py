@@ -16,7 +16,7 @@ from kernel_scientist.records.errors import SetupError
 from tests.conftest import ROOT
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
+PIP = ("-I", "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
 def test_a_laboratory_is_made_once_and_is_found_from_within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
