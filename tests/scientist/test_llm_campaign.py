@@ -102,7 +102,10 @@ def test_thirty_kernels_have_every_verdict_and_their_costs_add_up(
 
     exported = cli_here("export", "--set", "problem=softmax")
     examples = [json.loads(line) for line in exported.stdout.splitlines()]
-    assert {e["verdict"] for e in examples} == VERDICTS and len(examples) >= 28
+    assert {e["verdict"] for e in examples} == VERDICTS - {"absent"} | {"compile_error"}  # that of a repaired one
+    graded = [t for t in population if t.kernel.experiment and t.kernel.base and t.evaluation.verdict.value != "absent"]
+    versions = [a.verdict.value for t in graded for a in t.kernel.attempts]
+    assert len(examples) == len(graded) + sum(verdict != "absent" for verdict in versions) and len(graded) >= 20
     page = cli_here("report", "--set", "problem=softmax", "--out", "reports/report.html")
     assert page.returncode == 0 and "openai/scripted" in (lab / "reports/report.html").read_text()
 
