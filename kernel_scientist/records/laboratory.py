@@ -36,13 +36,13 @@ def create(folder: Path) -> list[str]:
         raise SetupError(f"{folder / there} is there already: name a new folder, nothing was written")
     try:
         for name in names:
-            copy(source / name, folder / name)
+            _copy(source / name, folder / name)
     except OSError as error:
         raise SetupError(f"cannot write {folder}: {error.strerror}; name a folder that you may write") from error
     return names
 
 
-def copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path) -> None:
     """Copy a file or a folder, without what Python compiled; its parent folders are made."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Cli
+from tests.conftest import ROOT, Cli
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 FOLDER = Path(__file__).parent
+WIDE = ROOT / "tests/gpu/capture/submissions/files/wide_workgroup.py"
 
 
 def evaluated(cli_here: Cli, name: str, *options: str) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def test_a_workgroup_of_too_many_threads_is_refused(
     cli_here: Cli, tmp_path: Path, arch: str, warps: str, told: str
 ) -> None:
     file = tmp_path / "K09.py"
-    file.write_text((FOLDER / "K09.py").read_text().replace("num_warps=32", warps))
+    file.write_text(WIDE.read_text().replace("num_warps=32", warps))
     found = compiled(cli_here, str(file), arch, code=int(bool(told)))
     assert found["reason"].endswith(told) and bool(found["reason"]) == bool(told), found["reason"]
 
@@ -145,7 +146,7 @@ def test_a_workgroup_of_too_many_threads_is_refused(
 def test_the_configurations_that_a_target_refuses_are_passed_over(cli_here: Cli, tmp_path: Path) -> None:
     tuner = "@triton.autotune([triton.Config({}, num_warps=w) for w in (32, 8)], key=['cols'])\n@triton.jit"
     file = tmp_path / "tuned.py"
-    file.write_text((FOLDER / "K09.py").read_text().replace("@triton.jit", tuner).replace(", num_warps=32", ""))
+    file.write_text(WIDE.read_text().replace("@triton.jit", tuner).replace(", num_warps=32", ""))
     found = compiled(cli_here, str(file), "gfx942")
     (told,) = found["missed"]
     assert "configuration 2 of 2: num_warps 8" in told and "configuration 1 needs 2048 threads, there are 1024" in told
