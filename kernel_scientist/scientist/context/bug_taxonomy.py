@@ -48,7 +48,7 @@ BUGS = (
         "A.3",
         "wrong import",
         "a header or module that is missing or not allowed",
-        "include only headers of the compiler, the standard library and Linux, such as <cstdint>, <immintrin.h>, "
+        "include only headers of the compiler, the standard library and Linux, such as <immintrin.h>, <omp.h>, "
         "<sys/syscall.h>; import only kernel_scientist, torch and the standard library",
         {
             "triton": "import only torch, triton, triton.language and the standard library",
