@@ -84,7 +84,7 @@ screenshots: install
 	@python -m tests.screenshots
 
 prompts: install
-	@python -m kernel_scientist.scientist.showcase
+	@python -m docs.write_prompts
 
 docs: install
 	@python -m docs.write_reference

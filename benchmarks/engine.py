@@ -22,7 +22,7 @@ import psutil
 from benchmarks import endpoint
 from benchmarks.parts import RESULTS, measured
 from kernel_scientist.campaign.evaluation_context import evaluation_context
-from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
+from kernel_scientist.evaluation.evaluator import Evaluator, TimedSource
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing
 from kernel_scientist.records.kernel import REFERENCE, Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness, Params

@@ -23,8 +23,8 @@ from typing import Any
 
 from benchmarks.parts import RESULTS, measured, spread, write
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.evaluation.evaluator import Evaluator
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Evaluation, Speedup
 from kernel_scientist.records.kernel import Case, Kernel, Verdict

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.parts import RESULTS, measured, spread, write
 from kernel_scientist import problems
-from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Harness

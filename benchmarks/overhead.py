@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.parts import RESULTS, measured, seconds, spread, write
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Harness

@@ -84,7 +84,7 @@ def machine() -> dict[str, Any]:
 @contextmanager
 def measured() -> Generator[dict[str, Any]]:
     """Yield a table for figures. It has the machine and the date; the load meanwhile is added at the end."""
-    from kernel_scientist.evaluate.timing.conditions import Load  # it imports torch, as first light must not
+    from kernel_scientist.evaluation.timing.conditions import Load  # it imports torch, as first light must not
 
     found: dict[str, Any] = {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
     before = Load.now()

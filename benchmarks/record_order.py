@@ -34,11 +34,11 @@ from benchmarks.parts import RESULTS, measured, write
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing import conditions, schedule
-from kernel_scientist.evaluate.timing import statistics as estimates
-from kernel_scientist.evaluate.timing.estimate import Samples
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.evaluation.evaluator import Evaluator
+from kernel_scientist.evaluation.timing import conditions, schedule
+from kernel_scientist.evaluation.timing import statistics as estimates
+from kernel_scientist.evaluation.timing.estimate import Samples
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.population.entry import over_base
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.population.prediction_accuracy import rank_correlation

@@ -8,9 +8,9 @@ import math
 from dataclasses import replace
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing import conditions, schedule, statistics
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.evaluation.evaluator import Evaluator
+from kernel_scientist.evaluation.timing import conditions, schedule, statistics
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.hardware import cpu
 from kernel_scientist.hardware.targets import CPU
 from kernel_scientist.records import environment

@@ -1,7 +1,6 @@
 """Evaluate one kernel file: compile, check, time, count."""
 
 from pathlib import Path
-from typing import Any
 
 from prefect import flow
 from prefect.runtime import flow_run
@@ -10,7 +9,7 @@ from flows import work_pool
 from flows.form import UNTOUCHED, Form, subject
 from kernel_scientist.campaign import single
 from kernel_scientist.records.params import load
-from kernel_scientist.report import summaries
+from kernel_scientist.records.results import EvaluationResult
 from tasks.chain import Chain
 
 
@@ -26,8 +25,8 @@ def evaluate(
     overrides: list[str] | None = None,
     against: str | None = None,
     params_file: str | None = None,
-) -> Any:
-    """Compile, check and time one kernel file; return the JSON of `kernel-scientist evaluate`.
+) -> EvaluationResult:
+    """Compile, check and time one kernel file; return the result of `kernel-scientist evaluate`.
 
     Args:
         file: The kernel.
@@ -37,4 +36,4 @@ def evaluate(
         params_file: Another params.yaml.
     """
     settings = load(params_file, params.overrides(overrides))
-    return summaries.evaluation_summary(*single.evaluate(file, settings, against, Chain(), work_pool.connect))
+    return single.evaluate(file, settings, against, Chain(), work_pool.connect)

@@ -6,10 +6,8 @@ The engine runs the experiments (`campaign.engine`). The campaign's state is the
 was killed can be resumed.
 """
 
-import json
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
 
 from prefect import flow
 from prefect.exceptions import TerminationSignal
@@ -20,25 +18,27 @@ from prefect.utilities.urls import url_for
 from flows import events, server, watching, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
-from kernel_scientist.campaign import champions, outlook, single, stopping
+from kernel_scientist.campaign import champions, conclusion, outlook, single, stopping
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.steps import decided
 from kernel_scientist.campaign.steps import progress as say
-from kernel_scientist.evaluate.evaluator import TimedSource
+from kernel_scientist.evaluation.evaluator import TimedSource
 from kernel_scientist.population import final
-from kernel_scientist.records import factors
 from kernel_scientist.records.approval import Approval, Promotion
+from kernel_scientist.records.campaign_result import CampaignResult
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
-from kernel_scientist.report import champion, summaries
+from kernel_scientist.report import champion
 from tasks.chain import Chain
 
 SEED_REMAINS = "the best seed remains champion, as no experiment beat it"
 CHAMPION_REMAINS = "it is the champion with which this campaign started, as no experiment beat it"
+ANNOUNCED = {"campaign", "champion", "speedup", "interval", "confirmed", "mlflow"}
+"""Fields of the result in the event of a new standing champion."""
 
 
 def _run_name() -> str:
@@ -54,8 +54,8 @@ def optimize(
     overrides: list[str] | None = None,
     resume: bool | str = False,
     params_file: str | None = None,
-) -> Any:
-    """Run one campaign and confirm its champion; return the JSON of `kernel-scientist optimize`.
+) -> CampaignResult:
+    """Run one campaign and confirm its champion; return the result of `kernel-scientist optimize`.
 
     Args:
         params: Parameters that take precedence over params.yaml.
@@ -73,8 +73,8 @@ def optimize(
         raise
 
 
-def _run(settings: Params, resume: bool | str) -> dict[str, Any]:
-    """Run one campaign; return its summary. Raises StoppedError once a signal asked for the end."""
+def _run(settings: Params, resume: bool | str) -> CampaignResult:
+    """Run one campaign; return its result. Raises StoppedError once a signal asked for the end."""
     say.warning("preparing worker processes and the controls of %s, usually 10 s", settings.problem)
     with evaluation_context(settings, Chain(), work_pool.connect) as context, ExitStack() as keeping:
         say.warning("opening the MLflow store, usually 5 s; a new one takes 20 s")
@@ -90,10 +90,10 @@ def _run(settings: Params, resume: bool | str) -> dict[str, Any]:
                 with stopping.stoppable(context.evaluator.close) as check_stop:
                     with progress.live_table():
                         Engine(campaign, progress.step, progress.done, check_stop).run()
-                    if summary := summaries.recorded_summary(campaign):
+                    if found := conclusion.recorded(campaign):
                         campaign.final = campaign.store.final(campaign.run)
                         campaign.finish()
-                        return summary
+                        return found
                     campaign.summarise(campaign.population.generations(), last=True)
                     _final(campaign)
                     progress.leaderboard()
@@ -131,16 +131,16 @@ def _concluded(
     confirmation: Confirmation | None,
     standing: Trial | None,
     turn: ExitStack,
-) -> dict[str, Any]:
-    """Promote the champion if it may be: export and register it. Close the campaign; return its summary.
+) -> CampaignResult:
+    """Promote the champion if it may be: export and register it. Close the campaign; return its result.
 
     `turn`: holds the right to replace the standing champion.
     """
-    summary, best = summaries.campaign_summary(campaign, confirmation), campaign.champion()
+    found, best = conclusion.of(campaign, confirmation), campaign.champion()
     if best is None or confirmation is None:
         progress.publish(None)
-        _finish(campaign, summary)
-        return summary
+        _finish(campaign, found)
+        return found
     context, language = campaign.context, best.kernel.language
     replaces, reason = champions.verdict(standing, best, confirmation)
     model = f"{context.problem.slug}-{language}-{context.target.name}"
@@ -150,24 +150,23 @@ def _concluded(
         version = ""
         if registered:
             version = f"version {campaign.insist(partial(campaign.store.next_version, model))} of {model}"
-        answer, overtaken = _answer(campaign, question(summary, best.kernel, reason, replaces, version), turn)
+        answer, overtaken = _answer(campaign, question(found, best.kernel, reason, replaces, version), turn)
         replaces, registered, reason = Promotion(replaces, registered, reason).after(answer, overtaken)
-    export = partial(champion.export, campaign, confirmation, replaces, reason, summary, answer)
-    campaign.insist(export)
+    found = campaign.insist(partial(champion.export, campaign, confirmation, replaces, reason, found, answer))
     if registered:
-        facts = champion.model_facts(summary, confirmation, answer)
+        facts = champion.model_facts(found, confirmation, answer)
         campaign.insist(partial(campaign.store.register, campaign.run, best.kernel, model, replaces, facts))
     progress.publish(confirmation)
-    _finish(campaign, summary)
+    _finish(campaign, found)
     if replaces:
-        told = {key: summary[key] for key in ("campaign", "champion", "speedup", "interval", "confirmed", "mlflow")}
+        told = found.model_dump(mode="json", include=ANNOUNCED)
         events.emit(events.NEW, context.problem.name, language, context.target.name, **told, reason=reason)
-    return summary
+    return found
 
 
-def _finish(campaign: Campaign, summary: dict[str, Any]) -> None:
+def _finish(campaign: Campaign, found: CampaignResult) -> None:
     """Record the result and close the campaign."""
-    campaign.insist(partial(campaign.store.log_text, campaign.run, summaries.SUMMARY, json.dumps(summary, indent=1)))
+    campaign.insist(partial(campaign.store.log_text, campaign.run, conclusion.RESULT, found.model_dump_json(indent=1)))
     campaign.finish()
 
 
@@ -184,22 +183,21 @@ def _answer(campaign: Campaign, asked: str, turn: ExitStack) -> tuple[Approval, 
     return answer, champions.source(context) != standing
 
 
-def question(summary: dict[str, Any], kernel: Kernel, reason: str, promoted: bool, version: str) -> str:
+def question(found: CampaignResult, kernel: Kernel, reason: str, promoted: bool, version: str) -> str:
     """Return what a person reads who is to approve what becomes of a champion.
 
     `promoted`, `reason`: whether it would become the standing one, and why. `version`: of which model it would become
     which version; empty if it would not be registered.
     """
-    name = f"{kernel.name} of {summary['campaign']} ({kernel.title})"
+    name = f"{kernel.name} of {found.campaign} ({kernel.title})"
     if promoted:
         ask, standing = f"Promote {name}{f' and register it as {version}' if version else ''}?", reason
     else:
         ask, standing = f"Register {name} as {version}? (not promoted: {reason})", "stays"
-    measured = factors.factor(summary["speedup"], summary["interval"])
-    speed = f"{measured} the reference's speed" if measured else "not measured"
+    speed = f"{found.factor} the reference's speed" if found.factor else "not measured"
     return (
-        f"{ask}\n\n- {summary['problem']} in {kernel.language} on {summary['target']}: {speed}\n"
-        f"- {summaries.told(summary)}\n- the standing champion: {standing}\n- MLflow run {summary['mlflow']['run']}"
+        f"{ask}\n\n- {found.problem} in {kernel.language} on {found.target}: {speed}\n"
+        f"- {found.told}\n- the standing champion: {standing}\n- MLflow run {found.mlflow.run}"
     )
 
 

@@ -18,11 +18,12 @@ from rich.text import Text
 
 from flows import server
 from kernel_scientist.campaign.campaign import Campaign
+from kernel_scientist.population import standings
 from kernel_scientist.population.entry import score
 from kernel_scientist.records import disk
 from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.names import PREFECT
-from kernel_scientist.report import ranking, tables
+from kernel_scientist.report import tables
 from kernel_scientist.report.output import Table, write
 from kernel_scientist.tracking import mlflow_store, pages
 from tasks import AWAY
@@ -97,14 +98,15 @@ class Progress:
 
     def _publish_leaderboard(self) -> None:
         self._published = time.monotonic()
-        population, ranked = self.campaign.population, ranking.final_rows(self.campaign.population, self.campaign.final)
+        population, final = self.campaign.population, self.campaign.final
+        ranked = standings.final_rows(population, final)
         recorded = Table(self._columns, [tables.kernel_row(trial) for trial in population.ranked(TOP)])
         table = tables.final_table(ranked) if ranked else recorded
         with _tolerating_absence():
             artifacts.create_table_artifact(
                 key=self._key("leaderboard"),
                 table=[{key: row.get(key, "") for key in table.columns} for row in table.cells],
-                description=f"[{self.campaign.name}]({self._runs}): {ranking.reason(population, self.campaign.final)}",
+                description=f"[{self.campaign.name}]({self._runs}): {standings.reason(population, final)}",
             )
 
     def publish(self, confirmation: Confirmation | None) -> None:

@@ -11,12 +11,11 @@ from prefect.runtime import flow_run
 from flows import events, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from kernel_scientist.campaign import champions, single
-from kernel_scientist.records import factors
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import NOT_CONFIRMED
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Params, load
-from kernel_scientist.report import summaries
+from kernel_scientist.records.results import ValidationResult
 from tasks.chain import Chain
 
 
@@ -33,8 +32,8 @@ def validate(
     overrides: list[str] | None = None,
     against: str | None = None,
     params_file: str | None = None,
-) -> Any:
-    """Confirm one kernel file against the reference and the seeds; return the JSON of `kernel-scientist validate`.
+) -> ValidationResult | dict[str, Any]:
+    """Confirm one kernel file against the reference and the seeds; return the result of `kernel-scientist validate`.
 
     Args:
         file: The kernel. None: every standing champion in champions/; a change of machine, driver or compiler since its
@@ -46,30 +45,34 @@ def validate(
     """
     given = params.overrides(overrides)
     if file is not None:
-        return _summary(file, load(params_file, given), against)
+        return _confirmed(file, load(params_file, given), against)
     rows = [_again(champion, given, params_file) for champion in champions.promoted()]
     create_table_artifact(rows, key="champions", description="the standing champions, confirmed again")
     return {"champions": rows}
 
 
-def _summary(file: str, settings: Params, against: str | None) -> dict[str, Any]:
-    return summaries.validation_summary(*single.validate(file, settings, against, Chain(), work_pool.connect))
+def _confirmed(file: str, settings: Params, against: str | None) -> ValidationResult:
+    return single.validate(file, settings, against, Chain(), work_pool.connect)
 
 
 def _again(champion: champions.Promoted, given: list[str], params_file: str | None) -> dict[str, Any]:
     """Confirm a standing champion again; return its row. One that cannot be evaluated here is a row, too."""
     row, own = champion.params, [f"{key}={value}" for key, value in champion.params.items()]
     try:
-        summary = _summary(str(champion.source), load(params_file, [*given, *own]), None)
+        found = _confirmed(str(champion.source), load(params_file, [*given, *own]), None)
     except SetupError as error:
         return {**row, "confirmed": None, "why": str(error), "speedup": "", "drift": ""}
-    drift, why = champion.drift(summary["environment"]), summary["why"]
+    drift, why = champion.drift(found.environment), found.why
     if drift:
         events.emit(events.DRIFT, **row, changes={key: {"was": was, "is": now} for key, (was, now) in drift.items()})
-    if summary["status"] == NOT_CONFIRMED and summary["verdict"] != Verdict.INFRASTRUCTURE:
+    if found.status == NOT_CONFIRMED and found.verdict is not Verdict.INFRASTRUCTURE:
         events.emit(events.LOST, **row, why=why)
         get_run_logger().warning("champion of %(problem)s in %(language)s on %(target)s is not confirmed", row)
-    found = summary["speedup"]
-    speedup = factors.factor(found["ratio"], found["interval"]) if found else ""
     shown = "; ".join(f"{key}: {was} -> {now}" for key, (was, now) in drift.items())
-    return {**row, "confirmed": summary["status"] != NOT_CONFIRMED, "why": why, "speedup": speedup, "drift": shown}
+    return {
+        **row,
+        "confirmed": found.status != NOT_CONFIRMED,
+        "why": why,
+        "speedup": str(found.speedup or ""),
+        "drift": shown,
+    }

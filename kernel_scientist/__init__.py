@@ -1,12 +1,29 @@
 """GPU Kernel Scientist: improve GPU kernels by the scientific method.
 
-The domain. It knows neither Prefect nor DVC; importing this package imports nothing heavy. A kernel's file imports
-`load` from here.
+    import kernel_scientist as ks
+    print(ks.evaluate("kernel.py", problem="rmsnorm").speedup)
+
+The functions are those of `kernel_scientist.api`. A kernel's file imports `load` from here. Importing this package
+imports nothing heavy, and it knows neither Prefect nor DVC.
 """
 
-from kernel_scientist.compile.cpp import load
-from kernel_scientist.compile.request import CompileError
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["CompileError", "load"]
+from kernel_scientist.compilers.cpp import load
+from kernel_scientist.compilers.request import CompileError
+
+if TYPE_CHECKING:
+    from kernel_scientist.api import evaluate, optimize, suite, validate
+
+__all__ = ["CompileError", "evaluate", "load", "optimize", "suite", "validate"]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Return a function of the API; its imports take a while, and kernels need none of them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from kernel_scientist import api
+
+    return getattr(api, name)

@@ -21,7 +21,7 @@ environment.prepare()
 
 from kernel_scientist import problems  # noqa: E402
 from kernel_scientist.cli import main  # noqa: E402
-from kernel_scientist.evaluate.evaluator import Evaluator  # noqa: E402
+from kernel_scientist.evaluation.evaluator import Evaluator  # noqa: E402
 from kernel_scientist.records.params import Harness  # noqa: E402
 from kernel_scientist.workers.pool import WorkerPool  # noqa: E402
 

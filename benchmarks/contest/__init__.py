@@ -15,7 +15,7 @@ from kernel_scientist.calibrate import published
 from kernel_scientist.calibrate.features import features
 from kernel_scientist.calibrate.suite import CalibrationKernel, Setting
 from kernel_scientist.calibrate.tables import Shape, rows_of, shape_of
-from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.gpu.capture import case_shapes
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants

@@ -20,7 +20,7 @@ from benchmarks import contest  # noqa: E402
 from kernel_scientist import problems  # noqa: E402
 from kernel_scientist.calibrate import published  # noqa: E402
 from kernel_scientist.calibrate.tables import rows_of, shape_of  # noqa: E402
-from kernel_scientist.evaluate.hot_lines import Executed  # noqa: E402
+from kernel_scientist.evaluation.hot_lines import Executed  # noqa: E402
 from kernel_scientist.gpu.capture.preview import Previewer  # noqa: E402
 from kernel_scientist.gpu.model import constants  # noqa: E402
 from kernel_scientist.hardware import gpus  # noqa: E402

@@ -8,7 +8,7 @@ from dataclasses import replace
 from benchmarks.first_light import layers
 from benchmarks.first_light.here import Here
 from benchmarks.first_light.outcome import Facts, StepError
-from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.sandbox import bubblewrap, landlock
 from kernel_scientist.sandbox.failure import KernelFailure

@@ -8,8 +8,8 @@ from typing import Any
 from benchmarks.first_light.clocks import Events
 from benchmarks.first_light.here import Here, imported
 from benchmarks.first_light.outcome import Facts, StepError
-from kernel_scientist.evaluate.driver import Driver
-from kernel_scientist.evaluate.timing.estimate import Samples
+from kernel_scientist.evaluation.driver import Driver
+from kernel_scientist.evaluation.timing.estimate import Samples
 from kernel_scientist.records.kernel import Case, Kernel
 from kernel_scientist.workers.client import WorkerClient
 from kernel_scientist.workers.pool import WorkerPool

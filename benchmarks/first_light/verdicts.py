@@ -6,8 +6,8 @@ from typing import Any
 from benchmarks.first_light.here import Here
 from benchmarks.first_light.outcome import Facts, NotHereError, StepError
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.evaluation.evaluator import Evaluator
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 

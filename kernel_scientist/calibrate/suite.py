@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.gpu.capture import case_shapes
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.hardware.gpus import Gpu

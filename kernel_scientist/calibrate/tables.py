@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kernel_scientist import problems
 from kernel_scientist.calibrate.suite import CalibrationKernel, Setting
-from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.gpu.capture import case_shapes
 from kernel_scientist.hardware import occupancy
 from kernel_scientist.problems.problem import Problem

@@ -9,8 +9,8 @@ from pathlib import Path
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
 from kernel_scientist.campaign.steps import decided, progress
-from kernel_scientist.compile.source import language_of, read_kernel
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.compilers.source import language_of, read_kernel
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.problems import reference_kernels
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import Bar, Evaluation

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from kernel_scientist.campaign import champions
 from kernel_scientist.campaign.ledger import Job
-from kernel_scientist.compile.fingerprint import fingerprint
-from kernel_scientist.compile.source import read_kernel
+from kernel_scientist.compilers.fingerprint import fingerprint
+from kernel_scientist.compilers.source import read_kernel
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem

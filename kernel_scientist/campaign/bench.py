@@ -17,7 +17,7 @@ from kernel_scientist.sandbox import device_lock, device_queue
 from kernel_scientist.sandbox.device_lock import Turn
 
 if TYPE_CHECKING:
-    from kernel_scientist.evaluate.evaluator import Evaluator
+    from kernel_scientist.evaluation.evaluator import Evaluator
 
 POOL_DEVICES = 64
 """Most kernels that a campaign evaluates on a pool at the same time."""

@@ -14,7 +14,7 @@ from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.campaign.steps import decided, progress
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.campaign.tuning import configurations
-from kernel_scientist.evaluate.evaluator import TimedSource
+from kernel_scientist.evaluation.evaluator import TimedSource
 from kernel_scientist.population.entry import beats
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population

@@ -16,7 +16,7 @@ from pathlib import Path
 from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.steps import decided
-from kernel_scientist.compile.fingerprint import fingerprint
+from kernel_scientist.compilers.fingerprint import fingerprint
 from kernel_scientist.hardware import targets
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError

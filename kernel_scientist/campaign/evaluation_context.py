@@ -11,7 +11,7 @@ from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.bench import Bench, BuildTimingLock
 from kernel_scientist.campaign.pool_evaluator import Connect, PoolEvaluator
 from kernel_scientist.campaign.steps import FUNCTIONS, Steps
-from kernel_scientist.compile import build, gxx
+from kernel_scientist.compilers import build, gxx
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import gpu, gpus
@@ -30,7 +30,7 @@ from kernel_scientist.workers import prepared
 from kernel_scientist.workers.pool import WorkerPool
 
 if TYPE_CHECKING:
-    from kernel_scientist.evaluate.evaluator import Evaluator
+    from kernel_scientist.evaluation.evaluator import Evaluator
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def evaluation_context(
 
 
 def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> "Evaluator":
-    from kernel_scientist.evaluate.evaluator import Evaluator
+    from kernel_scientist.evaluation.evaluator import Evaluator
 
     gpu = target.model or gpus.of_device(target.device)
     if gpu is None or params.language == "cpp":
@@ -95,7 +95,7 @@ def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPoo
         from kernel_scientist.campaign.kernelbot.evaluator import KernelbotEvaluator
 
         return KernelbotEvaluator.connected(params, problem, pool, gpu)
-    from kernel_scientist.evaluate.predicted import PredictedEvaluator, PreviewedEvaluator
+    from kernel_scientist.evaluation.predicted import PredictedEvaluator, PreviewedEvaluator
 
     kind = PredictedEvaluator if target.model else PreviewedEvaluator
     return kind(problem, params.profile, params.harness, pool, gpu)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kernel_scientist import problems
-from kernel_scientist.compile.source import KernelSource, SourceError, language_of, read_kernel
+from kernel_scientist.compilers.source import KernelSource, SourceError, language_of, read_kernel
 from kernel_scientist.problems import reference_kernels
 from kernel_scientist.problems.imports import dvc_program, importing, provenance, source
 from kernel_scientist.problems.imports.provenance import Provenance

@@ -7,7 +7,7 @@ import time
 
 from pydantic import Field
 
-from kernel_scientist.compile.fingerprint import fingerprint
+from kernel_scientist.compilers.fingerprint import fingerprint
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.kernel import Author, Experiment, Kernel, Language, Origin

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kernel_scientist import problems
 from kernel_scientist.campaign import disk_space
-from kernel_scientist.compile import build, gxx
-from kernel_scientist.compile.source import language_of, read_kernel
+from kernel_scientist.compilers import build, gxx
+from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.hardware import gpu, targets
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.problems.problem import Problem

@@ -7,14 +7,12 @@ if there are others.
 """
 
 import hashlib
-import json
 import socket
 from pathlib import Path
-from typing import Any
 
 from kernel_scientist.campaign import preflight, single
 from kernel_scientist.campaign.evaluation_context import fingerprint
-from kernel_scientist.compile.source import language_of, read_kernel
+from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.hardware import cpu
 from kernel_scientist.hardware.targets import Target
 from kernel_scientist.population.lineage import Population
@@ -24,9 +22,10 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Confirmation
 from kernel_scientist.records.kernel import Kernel, Verdict, digest
 from kernel_scientist.records.params import Params
+from kernel_scientist.records.results import ValidationResult
 
-FILE, KEY = "validation.json", "key"
-"""The file, with the JSON of `validate`, and its field that tells of what the confirmation is."""
+FILE = "validation.json"
+"""The file with the result of `validate`, whose field `key` tells of what the confirmation is."""
 
 
 def key(params: Params, problem: Problem, target: Target, kernel: Kernel, baseline: str) -> str:
@@ -55,8 +54,8 @@ def baseline(population: Population, confirmation: Confirmation) -> str:
     return population.get(name).kernel.source if name in population else name
 
 
-def confirmation(file: Path, params: Params) -> dict[str, Any] | None:
-    """Return the JSON of `validate` that was recorded beside a kernel's file; None if a new one must be made.
+def confirmation(file: Path, params: Params) -> ValidationResult | None:
+    """Return the result of `validate` that was recorded beside a kernel's file; None if a new one must be made.
 
     Raises SetupError for a file that is no kernel, and for parameters that cannot be evaluated here.
     """
@@ -64,14 +63,13 @@ def confirmation(file: Path, params: Params) -> dict[str, Any] | None:
     kernel = Kernel(name=file.stem, language=language_of(source), source=source)
     problem, target = preflight.resolve(params.model_copy(update={"language": kernel.language}))
     try:
-        found: dict[str, Any] = json.loads(file.with_name(FILE).read_text())
-        is_decided = found["verdict"] != Verdict.INFRASTRUCTURE
-        known = found[KEY]
-    except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is damaged
+        found = ValidationResult.model_validate_json(file.with_name(FILE).read_text())
+    except (OSError, ValueError):  # there is none, or it is damaged
         return None
     rivals = single.rivals(problem, kernel)
     wanted = key(params, problem, target, kernel, rivals[-1].source if rivals else "")
-    return found if is_decided and wanted and known == wanted else None
+    is_decided = found.verdict is not Verdict.INFRASTRUCTURE
+    return found if is_decided and wanted and found.key == wanted else None
 
 
 def _digest(file: Path) -> str:

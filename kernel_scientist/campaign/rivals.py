@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from kernel_scientist.campaign import preflight, single
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Speedup
 from kernel_scientist.records.kernel import Kernel, Verdict

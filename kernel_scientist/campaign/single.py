@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from kernel_scientist.campaign import bars
+from kernel_scientist.campaign import bars, results
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.campaign.pool_evaluator import Connect, PoolEvaluator
 from kernel_scientist.campaign.steps import FUNCTIONS, Measured, Steps, decided, progress
-from kernel_scientist.compile.source import language_of, read_kernel
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.compilers.source import language_of, read_kernel
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.population.lineage import distinct_name
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import own_name
@@ -19,15 +19,16 @@ from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params
+from kernel_scientist.records.results import EvaluationResult, ValidationResult
 
 
 def evaluate(
     file: str, params: Params, against: str | None = None, steps: Steps = FUNCTIONS, connect: Connect | None = None
-) -> tuple[EvaluationContext, Evaluation, str]:
+) -> EvaluationResult:
     """Compile, check and time one kernel file, against the reference and `against` (another file).
 
-    Returns the context (closed), the evaluation and the name of the source that the reported speedup is over. Without
-    `against` the noise of the machine is not measured, as there is no incumbent that the kernel could replace.
+    The result's speedup is over the last of them. Without `against` the noise of the machine is not measured, as there
+    is no incumbent that the kernel could replace.
     """
     with _opened(file, params, steps, connect) as (context, kernel):
         others = [context.evaluator.reference()]
@@ -36,7 +37,8 @@ def evaluate(
         else:
             name = distinct_name(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
             others.append(TimedSource(name=name, source=read_kernel(Path(against))))
-        return context, own_name.of(evaluated(context, kernel, others), Path(file).name), others[-1].name
+        evaluation = own_name.of(evaluated(context, kernel, others), Path(file).name)
+        return results.of_evaluation(context, evaluation, others[-1].name)
 
 
 @decided
@@ -61,10 +63,8 @@ def evaluated(
 
 def validate(
     file: str, params: Params, against: str | None = None, steps: Steps = FUNCTIONS, connect: Connect | None = None
-) -> tuple[EvaluationContext, Kernel, Confirmation]:
+) -> ValidationResult:
     """Confirm one kernel file against the reference and the seeds, beside the bars of its problem.
-
-    Returns context (closed), kernel and confirmation.
 
     The kernel must be faster than `against` (a file; default: the last of the problem's other seeds).
     """
@@ -74,7 +74,7 @@ def validate(
         confirmation, name = confirm_beside_bars(context, kernel, others, baseline), Path(file).name
         evaluation = own_name.of(confirmation.evaluation, name)  # what the bars say is about files of their own
         renamed = {"reason": own_name.told(confirmation.reason, name), "evaluation": evaluation}
-        return context, kernel, confirmation.model_copy(update=renamed)
+        return results.of_confirmation(context, kernel, confirmation.model_copy(update=renamed))
 
 
 def rivals(problem: Problem, kernel: Kernel, against: str | None = None) -> list[TimedSource]:
@@ -110,8 +110,8 @@ def confirm(
 ) -> Confirmation:
     """Check a kernel on every case, time it in several sets of fresh processes, compare it with `baseline`."""
     from kernel_scientist.campaign.kernelbot.evaluator import KernelbotEvaluator
-    from kernel_scientist.evaluate import confirmation  # it imports torch, which takes seconds
-    from kernel_scientist.evaluate.timing import conditions
+    from kernel_scientist.evaluation import confirmation  # it imports torch, which takes seconds
+    from kernel_scientist.evaluation.timing import conditions
 
     steps = context.steps
     try:
@@ -160,7 +160,7 @@ def _set(context: EvaluationContext, kernel: Kernel, measure: Callable[[], Measu
 def when_quiet(context: EvaluationContext, measure: Callable[[], Evaluation]) -> Evaluation:
     """Wait for a quiet machine, at most `harness.quiet_wait_s`, if it is this one that is timed; then measure."""
     if context.is_here and context.target.model is None:
-        from kernel_scientist.evaluate.timing import conditions  # it imports torch, which takes seconds
+        from kernel_scientist.evaluation.timing import conditions  # it imports torch, which takes seconds
 
         conditions.wait_for_quiet(context.params.harness.quiet_wait_s, context.evaluator.stopped)
     return measure()

@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 from kernel_scientist.campaign.bench import Bench
 from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
-from kernel_scientist.evaluate.unchanged import unchanged
+from kernel_scientist.evaluation.unchanged import unchanged
 from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation, Trial

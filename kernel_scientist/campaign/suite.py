@@ -19,10 +19,12 @@ from typing import Any
 from kernel_scientist import problems
 from kernel_scientist.hardware import targets
 from kernel_scientist.records import environment
+from kernel_scientist.records.campaign_result import CampaignResult
 from kernel_scientist.records.errors import NO_REPLY, SetupError
 from kernel_scientist.records.evaluation import geomean
 from kernel_scientist.records.kernel import COMPILED, EAGER, Verdict, digest
 from kernel_scientist.records.params import Params
+from kernel_scientist.records.results import BarResult
 from kernel_scientist.sandbox import lifetime
 
 FAST = (0.0, 1.0, 1.5, 2.0)
@@ -123,24 +125,25 @@ def result_row(place: Path, metrics: Path, last: str) -> Row:
     problem = _label(place)
     if not metrics.exists():
         return {"problem": problem, "correct": False, "speedup": None, "interval": None, "reason": last[:500]}
-    found = json.loads(metrics.read_text())
-    keys = ("campaign", "champion", "verdict", "confirmed", "kernels", "stopped", "usd", "mlflow")
-    row = {"problem": problem, "reason": found["why"], **{key: found[key] for key in keys}}
-    beside, correct = {bar["kernel"]: bar for bar in found["bars"]}, found["verdict"] == Verdict.OK
-    if correct and (predicted := found["predicted"]) and found["speedup"] is None:
-        eager, compiled = (_predicted(beside.get(name), predicted["geomean_us"]) for name in (EAGER, COMPILED))
+    found = CampaignResult.model_validate_json(metrics.read_text())
+    keys = {"campaign", "champion", "verdict", "confirmed", "kernels", "stopped", "usd", "mlflow"}
+    row = {"problem": problem, "reason": found.why, **found.model_dump(mode="json", include=keys)}
+    beside, correct = {bar.kernel: bar for bar in found.bars}, found.verdict is Verdict.OK
+    if correct and found.predicted and found.speedup is None:
+        eager, compiled = (_predicted(beside.get(name), found.predicted.geomean_us) for name in (EAGER, COMPILED))
         return {**row, "correct": True, "times": "predicted", **eager, COMPILED: compiled}
-    measured = {"speedup": found["speedup"], "interval": found["interval"]}
-    bar = beside.get(COMPILED, {"reason": ""})
-    compiled = {"speedup": bar.get("ratio"), "interval": bar.get("interval"), "baseline": bar["reason"]}
+    measured = {"speedup": found.speedup, "interval": found.interval}
+    compiled: Row = {"speedup": None, "interval": None, "baseline": ""}
+    if bar := beside.get(COMPILED):
+        compiled = {"speedup": bar.ratio, "interval": bar.interval, "baseline": bar.reason}
     return {**row, "correct": correct, "times": "measured", **measured, COMPILED: compiled}
 
 
-def _predicted(baseline: Row | None, champion_us: float) -> Row:
+def _predicted(baseline: BarResult | None, champion_us: float) -> Row:
     """Return the quotient of two predicted times."""
-    us = baseline["predicted_us"] if baseline else None
+    us = baseline.predicted_us if baseline else None
     ratio = us / champion_us if us else None
-    return {"speedup": ratio, "interval": None, "baseline": baseline["reason"] if baseline else ""}
+    return {"speedup": ratio, "interval": None, "baseline": baseline.reason if baseline else ""}
 
 
 def summary(suite: str, rows: Sequence[Row]) -> dict[str, Any]:

@@ -23,11 +23,16 @@ class ParamOptions:
     overrides: tuple[str, ...]
     params_file: str | None
 
-    def params(self, **options: str) -> Any:
-        """Return the parameters; `options` override parameters of the same name."""
+    def params(self) -> Any:
+        """Return the parameters."""
         from kernel_scientist.records import params
 
-        return params.load(self.params_file, self.overrides, options)
+        return params.load(self.params_file, self.overrides)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options as arguments of `kernel_scientist.api`."""
+        return {"overrides": self.overrides, "params_file": self.params_file}
 
 
 def not_empty(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
@@ -92,10 +97,11 @@ METRICS = click.option(
 
 def show(value: Any, as_json: bool, shown: Iterable[Any] | None = None) -> None:
     """Print a result as JSON, or as lines and tables: `shown`, by default its fields."""
-    if as_json:
-        click.echo(json.dumps(value, indent=1))
-        return
     from kernel_scientist.report import output
+
+    if as_json:
+        click.echo(json.dumps(output.as_json(value), indent=1))
+        return
 
     output.say(output.parts(value) if shown is None else shown)
 

@@ -150,8 +150,9 @@ def baseline(cases_folder: str, metrics: str | None, call: ParamOptions, as_json
 
     Example: kernel-scientist baseline --metrics reports/baseline.json
     """
-    from kernel_scientist.report import problems as reports
+    from kernel_scientist.campaign import baseline as seeds
+    from kernel_scientist.report import output
 
-    result = reports.baseline(call.params(), environment.root() / cases_folder)
+    result = seeds.measure(call.params(), environment.root() / cases_folder)
     write_json(metrics, result)
-    show(result, as_json)
+    show(output.as_json(result), as_json)

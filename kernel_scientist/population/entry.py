@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from kernel_scientist.compile.fingerprint import fingerprint
+from kernel_scientist.compilers.fingerprint import fingerprint
 from kernel_scientist.records.evaluation import Evaluation, Speedup, Trial, geomean
 from kernel_scientist.records.factors import UNRESOLVED
 from kernel_scientist.records.kernel import REFERENCE, Author, Verdict

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.profile import metrics, ncu, profiler, rocprof, workspace
 from kernel_scientist.profile.dispatches import CountingError, Group, grouped

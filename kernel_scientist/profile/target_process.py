@@ -18,8 +18,8 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.compile import cpp, extension, gpumode_compat
-from kernel_scientist.compile.request import CompileError, Request
+from kernel_scientist.compilers import cpp, extension, gpumode_compat
+from kernel_scientist.compilers.request import CompileError, Request
 from kernel_scientist.sandbox import seccomp, storages
 
 REQUEST, KERNEL, BUILDS = "request.json", "kernel.py", "builds"

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.compile.request import Request
-from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.inputs import InputGenerator
+from kernel_scientist.compilers.request import Request
+from kernel_scientist.evaluation.evaluator import Evaluator
+from kernel_scientist.evaluation.inputs import InputGenerator
 from kernel_scientist.problems.trees import tensors
 from kernel_scientist.profile import target_process
 from kernel_scientist.profile.dispatches import CountingError

@@ -164,4 +164,4 @@ def sources_digest(*packages: str) -> str:
 
 def evaluator_digest() -> str:
     """Return the digest of all code that determines a kernel's verdict and times."""
-    return sources_digest("compile", "evaluate", "gpu", "hardware", "problems", "records", "sandbox", "workers")
+    return sources_digest("compilers", "evaluation", "gpu", "hardware", "problems", "records", "sandbox", "workers")

@@ -12,6 +12,8 @@ from kernel_scientist.records.kernel import Kernel, Verdict
 CONFIRMED, CORRECT, NOT_CONFIRMED = "confirmed", "correct", "not confirmed"
 """What a confirmation comes to. `correct`: there was nothing to be faster than, as for a seed that no experiment
 beat."""
+MACHINE = ("machine", "gpu", "cores", "threads", "compiler", "torch", "system")
+"""Fields of an evaluation's environment that name the machine, in the order in which they are shown."""
 
 
 class CompileReport(Record):
@@ -229,6 +231,13 @@ class Evaluation(Record):
     def test(self) -> Speedup | None:
         """The comparison that decided whether the kernel replaces the incumbent; None if it was not timed."""
         return self.speedup_over(self.baseline) or next(reversed(self.speedups), None)
+
+    @property
+    def machine(self) -> str:
+        """What names the machine that it was evaluated on."""
+        units = {name: f" {name}" for name in ("cores", "threads")}
+        known = self.environment
+        return ", ".join(f"{known[name]}{units.get(name, '')}" for name in MACHINE if name in known)
 
     @property
     def busy(self) -> str:

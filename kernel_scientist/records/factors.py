@@ -57,6 +57,13 @@ def bounds(interval: Sequence[float] | None, dropped: str = "") -> str:
     return f"[{', '.join(map(_digits, interval))}]"
 
 
+def number(value: float | None, digits: int = 5) -> str:
+    """Return significant digits: five of a time, so that the quotient of two times matches the ratio next to them."""
+    if value is None:
+        return ""
+    return f"{value:.{digits}g}" if abs(value) < 10**digits - 0.5 else f"{value:.0f}"
+
+
 def factor(ratio: float | None, interval: Sequence[float] | None, dropped: str = "") -> str:
     """Return a factor with its interval, such as `1.25x [1.2, 1.3]`, or that it is not resolved; empty for None.
 

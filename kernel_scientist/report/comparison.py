@@ -17,7 +17,9 @@ import numpy as np
 from pydantic import Field
 from scipy import stats
 
-from kernel_scientist.campaign import rivals
+from kernel_scientist.campaign import results, rivals
+from kernel_scientist.campaign.results import rounded
+from kernel_scientist.population import curves
 from kernel_scientist.problems import published
 from kernel_scientist.records import factors
 from kernel_scientist.records.base import Record
@@ -25,10 +27,8 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Speedup
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import curves
 from kernel_scientist.report.output import Table, html, parts, write
 from kernel_scientist.report.pages import plots
-from kernel_scientist.report.summaries import mean, rounded, speedup_summary
 from kernel_scientist.tracking.access import read_campaign
 
 QUANTILES = {"low": 0.1, "median": 0.5, "high": 0.9}
@@ -188,9 +188,12 @@ def _gain(pair: Pair, budget: int, found: Speedup | None) -> dict[str, Any] | No
         )
     if found is None:
         return None
-    shown = speedup_summary(found)
-    times = {"first_us": mean(shown["cases"], "time_us"), "second_us": mean(shown["cases"], "against_us")}
-    return {**times, **{key: shown[key] for key in ("ratio", "interval", "interval_why")}}
+    shown = results.of_speedup(found)
+    return {
+        "first_us": results.mean([one.time_us for one in shown.cases]),
+        "second_us": results.mean([one.against_us for one in shown.cases]),
+        **shown.model_dump(mode="json", include={"ratio", "interval", "interval_why"}),
+    }
 
 
 def _pairs(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> list[Pair]:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from kernel_scientist.compile.source import defines, leaderboard, read_file
-from kernel_scientist.evaluate import hot_lines
+from kernel_scientist.campaign import results
+from kernel_scientist.compilers.source import defines, leaderboard, read_file
+from kernel_scientist.evaluation import hot_lines
 from kernel_scientist.gpu.capture import case_shapes, entries, file_inspection, inspect, preview
 from kernel_scientist.gpu.capture.code_findings import refused_launch
 from kernel_scientist.gpu.capture.inspect import Inspection
@@ -17,12 +18,13 @@ from kernel_scientist.profile import metrics
 from kernel_scientist.records import own_name, source_line
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CodeObject, CompileReport
+from kernel_scientist.records.factors import number
 from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Params
+from kernel_scientist.records.results import EvaluationResult
 from kernel_scientist.records.source_line import SourceLine
-from kernel_scientist.report.output import Table, number, text, write
-from kernel_scientist.report.summaries import model_behind, prediction_rows
+from kernel_scientist.report.output import Table, text, write
 from kernel_scientist.sandbox.failure import KernelFailure
 
 SHOWN = 4
@@ -50,7 +52,7 @@ def compiled(
     wrong inputs, or a file that is no kernel for a GPU.
     """
     source = read_file(file)
-    if "kernel_scientist.languages.cpp" in source or "from kernel_scientist import" in source:
+    if "from kernel_scientist import" in source:
         raise SetupError(f"{file} is a C++ kernel for the CPU: `kernel-scientist evaluate` compiles it")
     return own_name.told(_compiled(file, source, gpu, problem, params, entry, inputs, lines), file.name)
 
@@ -166,8 +168,11 @@ def _report(
         **report.model_dump(mode="json", include={"ok", "compiler", "findings", "seconds"}),
         "missed": [*report.missed, *unpredicted],
         "launches": listed(report),
-        "predicted": prediction_rows(predictions, problem.published if problem else ()),
-        "predicted_by": model_behind(predictions),
+        "predicted": [
+            one.model_dump(mode="json")
+            for one in results.predicted_cases(predictions, problem.published if problem else ())
+        ],
+        "predicted_by": results.model_behind(predictions),
     }
 
 
@@ -203,13 +208,21 @@ def _groups(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[list
     return list(groups.values())
 
 
-def evaluated(summary: dict[str, Any]) -> Iterator[str | Table]:
-    """Yield a GPU kernel's code and predictions from the JSON of `evaluate` or `validate`."""
-    report, environment, predicted = summary["compile"], summary["environment"], summary["predicted"] or {}
-    machine, arch = environment.get("machine", summary["target"]), environment.get("arch", "")
-    launches = listed(CompileReport.model_validate(report))
-    cases = {"predicted": predicted.get("cases", []), "predicted_by": predicted.get("by", "")}
-    return lines({**summary, **report, "ok": True, "machine": machine, "arch": arch, "launches": launches, **cases})
+def evaluated(result: EvaluationResult, report: CompileReport) -> Iterator[str | Table]:
+    """Yield a GPU kernel's code and predictions. `report`: the compile report of `result`."""
+    environment, predicted = result.environment, result.predicted
+    return lines(
+        {
+            **report.model_dump(mode="json"),
+            "ok": True,
+            "problem": result.problem,
+            "machine": environment.get("machine", result.target),
+            "arch": environment.get("arch", ""),
+            "launches": listed(report),
+            "predicted": [one.model_dump(mode="json") for one in predicted.cases] if predicted else [],
+            "predicted_by": predicted.by if predicted else "",
+        }
+    )
 
 
 def lines(compiled: dict[str, Any]) -> Iterator[str | Table]:

@@ -1,25 +1,23 @@
 """Under which conditions a campaign was measured: what is said at the top of its report if the machine was busy."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.factors import busy
+from kernel_scientist.records.results import ValidationResult
 
 LATEST = 100
 """Timings that are looked at: the latest."""
 
 
 def told(
-    population: Population, final: Final | None, champion: Trial | None, validation: Mapping[str, Any] | None
+    population: Population, final: Final | None, champion: Trial | None, validation: ValidationResult | None
 ) -> str:
     """Return sentences about the timings of a campaign that were made on a busy machine; empty if there are none.
 
-    `validation`: the JSON of `validate` of the champion, if there is one.
+    `validation`: the result of `validate` of the champion, if there is one.
     """
-    confirmed = busy(validation.get("environment", {})) if validation else ""
+    confirmed = busy(validation.environment) if validation else ""
     parts = [f"The confirmation was {confirmed}."] if confirmed else []
     parts += [f"The final was {final.busy}."] if final and final.busy else []
     own = champion.evaluation.busy if champion else ""

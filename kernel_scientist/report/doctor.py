@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from kernel_scientist.calibrate import suite
-from kernel_scientist.compile import gxx
-from kernel_scientist.evaluate.timing.conditions import Load
+from kernel_scientist.compilers import gxx
+from kernel_scientist.evaluation.timing.conditions import Load
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.toolchains import cuda, hip
 from kernel_scientist.hardware import cpu, gpus, measured

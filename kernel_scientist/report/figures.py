@@ -1,20 +1,20 @@
 """The few figures of a campaign that DVC compares (`dvc metrics diff`, `dvc exp show`), and the plot of its cases."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from kernel_scientist.campaign.champions import STANDING
+from kernel_scientist.campaign.results import rounded
+from kernel_scientist.population import standings
 from kernel_scientist.problems import published
 from kernel_scientist.records.evaluation import CONFIRMED, Trial
 from kernel_scientist.records.kernel import REFERENCE
-from kernel_scientist.report import ranking
+from kernel_scientist.records.results import SpeedupResult, ValidationResult
 from kernel_scientist.report.output import csv_text
-from kernel_scientist.report.summaries import rounded, status
 from kernel_scientist.tracking.access import RecordedCampaign
 
 
-def of(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a campaign's figures. `validation`: the JSON of `validate` of the champion, if there is one.
+def of(recorded: RecordedCampaign, validation: ValidationResult | None) -> dict[str, Any]:
+    """Return a campaign's figures. `validation`: the result of `validate` of the champion, if there is one.
 
     `speedup` and `held_out_speedup` are over the reference, `over_seed` over the best seed; measured and predicted
     figures have different names. `confirmed` is 1 only for a kernel that was confirmed to be faster than the best seed,
@@ -41,30 +41,26 @@ def _unconfirmed(recorded: RecordedCampaign, best: Trial) -> dict[str, Any]:
         low, high = final.interval(name) or (None, None)
         speedup = final.speedup(name)
     else:
-        own = ranking.recorded(best)
-        (low, high), speedup = own["interval"] or (None, None), own["speedup"]
+        own = standings.recorded(best)
+        (low, high), speedup = own.interval or (None, None), own.speedup
     return {"speedup": speedup, "speedup_low": low, "speedup_high": high, "confirmed": 0}
 
 
-def _confirmed(validation: Mapping[str, Any]) -> dict[str, Any]:
-    over = {s["against"]: s for s in validation["speedups"]}
-    held_out = {s["against"]: s for s in validation["held_out"]["speedups"]}.get(REFERENCE, {})
-    bars = {bar["kernel"] for bar in validation.get("bars", [])}
-    seeds = [s for name, s in over.items() if name not in (REFERENCE, STANDING) and name not in bars]
-    reference = over.get(REFERENCE, {})
-    fastest = min(seeds, key=lambda s: s["ratio"], default={})
+def _confirmed(validation: ValidationResult) -> dict[str, Any]:
+    others = {REFERENCE, STANDING, *(bar.kernel for bar in validation.bars)}
+    seeds = [speedup for speedup in validation.speedups if speedup.against not in others]
     return {
-        **_factor("speedup", reference),
-        **_factor("held_out_speedup", held_out),
-        **_factor("over_seed", fastest),
-        "confirmed": int(status(validation) == CONFIRMED),
+        **_factor("speedup", validation.over(REFERENCE)),
+        **_factor("held_out_speedup", validation.held_out_over(REFERENCE)),
+        **_factor("over_seed", min(seeds, key=lambda speedup: speedup.ratio, default=None)),
+        "confirmed": int(validation.status == CONFIRMED),
     }
 
 
-def _factor(name: str, speedup: Mapping[str, Any]) -> dict[str, Any]:
+def _factor(name: str, speedup: SpeedupResult | None) -> dict[str, Any]:
     """Return a ratio and the ends of its interval."""
-    low, high = speedup.get("interval") or (None, None)
-    return {name: speedup.get("ratio"), f"{name}_low": low, f"{name}_high": high}
+    low, high = (speedup and speedup.interval) or (None, None)
+    return {name: speedup.ratio if speedup else None, f"{name}_low": low, f"{name}_high": high}
 
 
 def cases(recorded: RecordedCampaign) -> str:

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from jinja2 import Environment, PackageLoader
+from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.factors import bounds, factor
+from kernel_scientist.records.factors import bounds, factor, number
 
 WIDTH = 240
 """Most characters per line of a table where there is no terminal."""
@@ -61,13 +62,6 @@ def _cell(row: Mapping[str, Any], key: str) -> str:
     value = row[key]
     is_factor = key.endswith(("speedup", "ratio")) and isinstance(value, float) and "interval" in row
     return factor(value, row["interval"], str(row.get("dropped") or "")) if is_factor else text(value, key)
-
-
-def number(value: float | None, digits: int = 5) -> str:
-    """Return significant digits: five of a time, so that the quotient of two times matches the ratio next to them."""
-    if value is None:
-        return ""
-    return f"{value:.{digits}g}" if abs(value) < 10**digits - 0.5 else f"{value:.0f}"
 
 
 def text(value: Any, key: str = "") -> str:
@@ -129,8 +123,13 @@ def csv_text(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON value to a file. Raises like `write`."""
-    write(path, json.dumps(value, indent=1) + "\n")
+    """Write a JSON value or a record to a file. Raises like `write`."""
+    write(path, json.dumps(as_json(value), indent=1) + "\n")
+
+
+def as_json(value: Any) -> Any:
+    """Return a record as a JSON value; anything else as it is."""
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
 def write(path: Path, content: str) -> None:

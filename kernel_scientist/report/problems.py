@@ -3,20 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.compile.source import read_kernel
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.hardware.peaks import roofline_us
-from kernel_scientist.problems import assumptions, find, folder, frozen, names, requirements, taskfolder, within
+from kernel_scientist.problems import assumptions, find, folder, names, requirements, taskfolder, within
 from kernel_scientist.problems.imports import provenance
 from kernel_scientist.problems.kernelbench import is_named_so
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.base import read_mapping
-from kernel_scientist.records.errors import InfrastructureError, SetupError
-from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.records.params import Params
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.report.output import write
-from kernel_scientist.report.summaries import rounded
 
 
 def overview() -> list[dict[str, Any]]:
@@ -117,40 +112,3 @@ def _cases(problem: Problem, profile: str) -> list[dict[str, Any]]:
         for use, case in cases
         for work in (problem.work(case),)
     ]
-
-
-def baseline(params: Params, cases: Path) -> dict[str, Any]:
-    """Verify the frozen cases, then time every seed against the reference.
-
-    Raises InfrastructureError for a seed that is not correct.
-    """
-    with evaluation_context(params) as context:
-        verified = frozen.verify(context.problem, params.profile, cases)
-        return {
-            "problem": context.problem.name,
-            "target": context.target.name,
-            "frozen_cases": verified,
-            "seeds": [_seed(context, file) for file in context.problem.seeds(params.language)],
-        }
-
-
-def _seed(context: EvaluationContext, file: Path) -> dict[str, Any]:
-    """Check a seed and time it against the reference."""
-    evaluator = context.evaluator
-    kernel = Kernel(name=file.stem, language=context.params.language, source=read_kernel(file))
-    evaluation = evaluator.check(kernel, evaluator.compile(kernel))
-    with context.device(f"time seed {kernel.name}"):
-        evaluation = evaluator.time(kernel, evaluation, [evaluator.reference()])
-    if evaluation.verdict is not Verdict.OK:
-        raise InfrastructureError(f"seed {file}: {evaluation.verdict.value}: {evaluation.reason}")
-    speedup = evaluation.speedup_over(REFERENCE)
-    if speedup is None:
-        return {"kernel": kernel.name, "geomean_us": rounded(evaluation.geomean_us), "speedup": None}
-    time_us, reference_us = rounded((speedup.time_us, speedup.against_us))
-    return {
-        "kernel": kernel.name,
-        "geomean_us": time_us,
-        "reference_us": reference_us,
-        "speedup": reference_us / time_us,
-        "interval": rounded(speedup.interval) if speedup.known else None,
-    }

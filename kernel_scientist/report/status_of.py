@@ -1,22 +1,22 @@
 """A campaign's status: from the process that runs it, or from what the MLflow store holds of it."""
 
-import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kernel_scientist.campaign import tally
+from kernel_scientist.campaign import conclusion, tally
 from kernel_scientist.campaign.campaign import WAITING, Campaign
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.gain import Gain
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import environment
-from kernel_scientist.records.evaluation import CONFIRMED, Trial
+from kernel_scientist.records.campaign_result import CampaignResult
+from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.factors import factor
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.records.names import slug
-from kernel_scientist.report import status, summaries, tables
+from kernel_scientist.report import status, tables
 from kernel_scientist.report.status import Champion, Limit, Noise, Outcome, Result, RoleCalls, Status
 from kernel_scientist.tracking import owner, run_content
 from kernel_scientist.tracking.campaign_run import CampaignRun
@@ -76,7 +76,7 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
         {**metrics, "elapsed_s": plan.elapsed_s()},
         list(recorder.pace),
         params.budget.model_dump(),
-        campaign.store.text(campaign.run, summaries.SUMMARY) if state == status.FINISHED else None,
+        campaign.store.text(campaign.run, conclusion.RESULT) if state == status.FINISHED else None,
     )
     return facts.of(
         campaign=campaign.name,
@@ -102,7 +102,7 @@ def of_store(found: StoredCampaign) -> Status:
         run.metrics,
         found.pace,
         {name: _number(params.get(f"budget.{name}")) for name in ("minutes", "usd", "tokens", "kernels")},
-        found.store.text(run, summaries.SUMMARY),
+        found.store.text(run, conclusion.RESULT),
     )
     process = run.tags.get(owner.TAG, "")
     return facts.of(
@@ -151,12 +151,10 @@ def _champion(population: Population, final: Final | None, gain: Gain) -> Champi
 
 
 def _result(summary: str | None) -> Result | None:
-    said: dict[str, Any] = json.loads(summary or "{}")
-    if not said.get("champion"):
+    found = CampaignResult.model_validate_json(summary) if summary else None
+    if found is None or not found.champion:
         return None
-    text = factor(said["speedup"], said["interval"])
-    came = summaries.status(said)
-    return Result(status=came, confirmed=came == CONFIRMED, text=text, why=said.get("why") or "")
+    return Result(status=found.status, confirmed=found.confirmed, text=found.factor, why=found.why)
 
 
 def _title(trial: Trial) -> str:

@@ -7,16 +7,25 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_scientist.campaign import champions
+from kernel_scientist.campaign import champions, results
+from kernel_scientist.population import standings
 from kernel_scientist.population.entry import score
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
-from kernel_scientist.records.evaluation import Counters, Trial
-from kernel_scientist.records.factors import busy, factor
+from kernel_scientist.records.campaign_result import CampaignResult, FinalistResult
+from kernel_scientist.records.evaluation import Trial, geomean
+from kernel_scientist.records.factors import busy, factor, number
 from kernel_scientist.records.kernel import COMPILED, REFERENCE, Verdict
-from kernel_scientist.report import conditions, ranking
-from kernel_scientist.report.output import Table, number, parts, text
-from kernel_scientist.report.summaries import beside, mean, told
+from kernel_scientist.records.results import (
+    BarResult,
+    BesideResult,
+    CaseResult,
+    EvaluationResult,
+    SpeedupResult,
+    ValidationResult,
+)
+from kernel_scientist.report import conditions
+from kernel_scientist.report.output import Table, parts, text
 
 if TYPE_CHECKING:
     from kernel_scientist.tracking.access import RecordedCampaign
@@ -55,17 +64,17 @@ def speed_text(trial: Trial) -> str:
     return str(trial.evaluation.speedup_over(REFERENCE) or "")
 
 
-def _with_intervals(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row of `summaries.beside` with its ratios as texts."""
-    found = {key: factor(row[key], row[f"{key.removesuffix('ratio')}interval"]) for key in ("ratio", "held_out_ratio")}
-    return {**row, **found}
+def _with_intervals(row: BesideResult) -> dict[str, Any]:
+    """Return a row whose ratios are texts."""
+    held_out = factor(row.held_out_ratio, row.held_out_interval)
+    return {**dict(row), "ratio": factor(row.ratio, row.interval), "held_out_ratio": held_out}
 
 
 def kernel_row(trial: Trial, best: Trial | None = None) -> dict[str, str]:
     """Return a kernel's row in a table with the columns `MEASURED` or `PREDICTED`."""
-    kernel, evaluation, times = trial.kernel, trial.evaluation, ranking.recorded(trial)
+    kernel, evaluation, times = trial.kernel, trial.evaluation, standings.recorded(trial)
     style = "" if evaluation.verdict is Verdict.OK else "failed"
-    us = number(evaluation.predicted_us if evaluation.by_model else times["geomean_us"])
+    us = number(evaluation.predicted_us if evaluation.by_model else times.geomean_us)
     unverified = " unverified" if us and evaluation.verdict is not Verdict.OK else ""
     return {
         "kernel": kernel.name,
@@ -73,20 +82,20 @@ def kernel_row(trial: Trial, best: Trial | None = None) -> dict[str, str]:
         "experiment": kernel.experiment.title if kernel.experiment else kernel.report,
         "verdict": evaluation.verdict.value,
         "us": us + unverified,
-        "reference_us": number(times["reference_us"]),
+        "reference_us": number(times.reference_us),
         "speedup": speed_text(trial),
         "style": "champion" if best and best.kernel.name == kernel.name else style,
     }
 
 
-def final_table(ranked: Sequence[dict[str, Any]]) -> Table:
-    """Return the table of a final from the rows of `ranking.final_rows`, of which the first is the champion's."""
-    rows = [
+def final_table(ranked: Sequence[FinalistResult]) -> Table:
+    """Return the table of a final, whose first finalist is the champion."""
+    rows: list[dict[str, Any]] = [
         {
-            **row,
-            **{f"recorded_{key}": value for key, value in row["recorded"].items()},
-            "speedup": factor(row["speedup"], row["interval"]),
-            "recorded_speedup": factor(row["recorded"]["speedup"], row["recorded"]["interval"]),
+            **dict(row),
+            **{f"recorded_{key}": value for key, value in row.recorded},
+            "speedup": factor(row.speedup, row.interval),
+            "recorded_speedup": factor(row.recorded.speedup, row.recorded.interval),
         }
         for row in ranked
     ]
@@ -94,52 +103,46 @@ def final_table(ranked: Sequence[dict[str, Any]]) -> Table:
     return Table(FINAL, rows, "final: all finalists timed in one run")
 
 
-def confirmed_table(validation: dict[str, Any], champion: str, title: str = "") -> Table:
+def confirmed_table(validation: ValidationResult, champion: str, title: str = "") -> Table:
     """Return the sources of a validation (reference, seeds and bars from slow to fast, champion) with their times."""
-    held_out = {s["against"]: s for s in validation["held_out"]["speedups"]}
-    roles = {REFERENCE: "reference", champions.STANDING: "standing champion"} | {
-        bar["kernel"]: "bar" for bar in validation.get("bars", [])
-    }
+    roles = {REFERENCE: "reference", champions.STANDING: "standing champion"}
+    roles |= {bar.kernel: "bar" for bar in validation.bars}
     rows: list[dict[str, Any]] = [
         {
-            "role": roles.get(speedup["against"], "seed"),
-            "kernel": "PyTorch" if speedup["against"] == REFERENCE else speedup["against"],
-            **_with_intervals(beside(speedup, held_out.get(speedup["against"]))),
+            "role": roles.get(speedup.against, "seed"),
+            "kernel": "PyTorch" if speedup.against == REFERENCE else speedup.against,
+            **_with_intervals(results.beside(speedup, validation.held_out_over(speedup.against))),
         }
-        for speedup in validation["speedups"]
+        for speedup in validation.speedups
     ]
     rows.sort(key=lambda row: (ROLES.index(row["role"]), -(row["us"] or 0.0)))
     if seeds := [row for row in rows if row["role"] == "seed"]:
         seeds[-1]["role"] = "best seed"
-    first = validation["speedups"][0]
-    hidden = held_out.get(first["against"], {"cases": []})  # none if they were not timed on held-out cases
-    us, held_out_us = mean(first["cases"], "time_us"), mean(hidden["cases"], "time_us")
+    first = validation.speedups[0]
+    hidden = validation.held_out_over(first.against)  # None if they were not timed on held-out cases
+    us, held_out_us = (results.mean([case.time_us for case in one.cases]) if one else None for one in (first, hidden))
     won = {"role": "champion", "kernel": champion, "us": us, "held_out_us": held_out_us, "style": "champion"}
     return Table(CONFIRMED, [*rows, won], title)
 
 
-def bar_table(bars: Sequence[dict[str, Any]]) -> Table | None:
-    """Return the bars (`summaries.bar_rows`) that were timed or predicted; None if there are none."""
-    if measured := [one for one in bars if one["us"] is not None]:
+def bar_table(bars: Sequence[BarResult]) -> Table | None:
+    """Return the bars that were timed or predicted; None if there are none."""
+    if measured := [one for one in bars if one.us is not None]:
         return Table(BARS, list(map(_with_intervals, measured)), "bars, timed in one run with the champion")
-    predicted = [one for one in bars if one["predicted_us"] is not None]
+    predicted = [dict(one) for one in bars if one.predicted_us is not None]
     return Table(PREDICTED_BARS, predicted, "bars, predicted") if predicted else None
 
 
-def bar_failures(bars: Sequence[dict[str, Any]]) -> Iterator[str]:
+def bar_failures(bars: Sequence[BarResult]) -> Iterator[str]:
     """Yield a sentence about each bar that has no time."""
     for one in bars:
-        if one["us"] is None and one["predicted_us"] is None:
-            correct = one["verdict"] == Verdict.OK.value
-            why = (
-                one["reason"] or "the champion itself was not timed"
-                if correct
-                else f"{one['verdict']}: {one['reason']}"
-            )
-            yield f"bar {one['kernel']} has no time: {why}"
+        if one.us is None and one.predicted_us is None:
+            correct = one.verdict == Verdict.OK.value
+            why = one.reason or "the champion itself was not timed" if correct else f"{one.verdict}: {one.reason}"
+            yield f"bar {one.kernel} has no time: {why}"
 
 
-def _bars(bars: Sequence[dict[str, Any]]) -> Iterator[str | Table]:
+def _bars(bars: Sequence[BarResult]) -> Iterator[str | Table]:
     if (found := bar_table(bars)) is not None:
         yield found
     yield from bar_failures(bars)
@@ -158,7 +161,7 @@ def published_table(recorded: "RecordedCampaign") -> Table | None:
     return Table(columns, rows, f"published: {'; '.join(sources)}") if rows else None
 
 
-def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page: Path) -> Iterator[str | Table]:
+def report(recorded: "RecordedCampaign", validation: ValidationResult | None, page: Path) -> Iterator[str | Table]:
     """Yield confirmation, final and files of a campaign."""
     best, root = recorded.champion(), environment.root()
     if busy := conditions.told(recorded.population, recorded.final, best, validation):
@@ -166,15 +169,15 @@ def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page
     if validation and best:
         title = f"{recorded.problem}: measured in fresh processes, geometric means over the cases"
         yield confirmed_table(validation, best.kernel.name, title)
-        yield told(validation)
-        yield from bar_failures(validation.get("bars", []))
+        yield validation.told
+        yield from bar_failures(validation.bars)
     else:
         yield from _bars(recorded.bars)
-    if ranked := ranking.final_rows(recorded.population, recorded.final):
+    if ranked := standings.final_rows(recorded.population, recorded.final):
         yield final_table(ranked)
     if beside := published_table(recorded):
         yield beside
-    yield f"\nchampion   {ranking.reason(recorded.population, recorded.final)}"
+    yield f"\nchampion   {standings.reason(recorded.population, recorded.final)}"
     for name, path in (
         ("source", champions.of_campaign(recorded.problem, recorded.run.campaign) / champions.SOURCE),
         ("report", page),
@@ -184,56 +187,55 @@ def report(recorded: "RecordedCampaign", validation: dict[str, Any] | None, page
     yield "UIs        make ui   (Prefect at http://127.0.0.1:4200, MLflow at http://127.0.0.1:5000)"
 
 
-def evaluation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
+def evaluation(result: EvaluationResult, verbose: bool) -> Iterator[str | Table]:
     """Yield verdict, time per case, speedup with interval and floor; with `verbose` everything."""
-    verdict, reason = Verdict(summary["verdict"]), summary["reason"]
-    said = verdict.because(reason) if reason else verdict.value
-    yield f"{said} ({summary['problem']} on {summary['target']})"
-    yield from filter(None, [busy(summary["environment"])])
-    if summary["cases"]:
-        yield case_table(summary["cases"], summary["speedup"])
-    if summary["speedup"]:
-        yield speedup_line(summary["speedup"])
-    yield from _details(summary, verbose)
+    said = result.verdict.because(result.reason) if result.reason else result.verdict.value
+    yield f"{said} ({result.problem} on {result.target})"
+    yield from filter(None, [busy(result.environment)])
+    if result.cases:
+        yield case_table(result.cases, result.speedup)
+    if result.speedup:
+        yield speedup_line(result.speedup)
+    yield from _details(result, verbose)
 
 
-def validation(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
+def validation(result: ValidationResult, verbose: bool) -> Iterator[str | Table]:
     """Yield whether a kernel is confirmed, and its times on public and held-out cases."""
-    if campaign := summary.get("recorded"):
+    if result.recorded:
         same = "kernel, baseline, evaluator, settings and machine are the same, so nothing was timed again"
-        yield f"recorded by campaign {campaign}; {same}"
-    yield told(summary)
-    yield from filter(None, [busy(summary["environment"])])
-    for title, timed in (("public cases", summary), ("held-out cases", summary["held_out"])):
-        if timed["cases"]:
-            over_reference = next((s for s in timed["speedups"] if s["against"] == REFERENCE), None)
-            yield case_table(timed["cases"], over_reference, title)
-        yield from map(speedup_line, timed["speedups"])
-    yield from _bars(summary["bars"])
-    yield from _details(summary, verbose)
+        yield f"recorded by campaign {result.recorded}; {same}"
+    yield result.told
+    yield from filter(None, [busy(result.environment)])
+    public, hidden = (result.cases, result.speedups), (result.held_out.cases, result.held_out.speedups)
+    for title, (cases, speedups) in (("public cases", public), ("held-out cases", hidden)):
+        if cases:
+            yield case_table(cases, next((s for s in speedups if s.against == REFERENCE), None), title)
+        yield from map(speedup_line, speedups)
+    yield from _bars(result.bars)
+    yield from _details(result, verbose)
 
 
-def campaign(summary: dict[str, Any]) -> Iterator[str | Table]:
+def campaign(result: CampaignResult) -> Iterator[str | Table]:
     """Yield the result of a campaign."""
-    yield f"campaign {summary['campaign']}: {summary['kernels']} kernels, {summary['stopped']}"
-    yield f"it {summary['start']}"
-    if summary["final"]:
-        yield final_table(summary["final"])
-    yield f"\nchampion: {summary['champion_reason']}"
-    yield from filter(None, [summary["busy"]])
-    if summary["champion"]:
-        yield told(summary)
-    if standing := summary.get("standing"):
-        what = "it is the standing champion now" if standing["replaced"] else "the standing champion stays"
-        yield f"{what}: {standing['reason']}"
-    if summary["speedup"]:
-        yield f"speedup over the reference, in the confirmation: {factor(summary['speedup'], summary['interval'])}"
-    yield from _bars(summary["bars"])
-    if predicted := summary["predicted"]:
-        share = f"{100 * predicted['roofline_fraction']:.1f} % of the roofline"
-        yield f"predicted: {number(predicted['geomean_us'])} us geomean, {share} ({predicted['by']})"
-    counts = {verdict: count for verdict, count in summary["verdicts"].items() if count}
-    yield from parts({"verdicts": counts, "usd": summary["usd"], "source": summary["source"]})
+    yield f"campaign {result.campaign}: {result.kernels} kernels, {result.stopped}"
+    yield f"it {result.start}"
+    if result.final:
+        yield final_table(result.final)
+    yield f"\nchampion: {result.champion_reason}"
+    yield from filter(None, [result.busy])
+    if result.champion:
+        yield result.told
+    if standing := result.standing:
+        what = "it is the standing champion now" if standing.replaced else "the standing champion stays"
+        yield f"{what}: {standing.reason}"
+    if result.speedup:
+        yield f"speedup over the reference, in the confirmation: {result.factor}"
+    yield from _bars(result.bars)
+    if predicted := result.predicted:
+        share = f"{100 * predicted.roofline_fraction:.1f} % of the roofline"
+        yield f"predicted: {number(predicted.geomean_us)} us geomean, {share} ({predicted.by})"
+    counts = {verdict: count for verdict, count in result.verdicts.items() if count}
+    yield from parts({"verdicts": counts, "usd": result.usd, "source": result.source})
 
 
 def suite(summary: dict[str, Any]) -> Iterator[str | Table]:
@@ -278,41 +280,42 @@ def _shares(baseline: str, found: dict[str, Any], times: str) -> Iterator[str]:
         )
 
 
-def case_table(cases: list[dict[str, Any]], speedup: dict[str, Any] | None, title: str = "") -> Table:
+def case_table(cases: Sequence[CaseResult], speedup: SpeedupResult | None, title: str = "") -> Table:
     """Return times per case, with those of the other source of `speedup` if both were timed on every case."""
-    columns, timed = {"case": "case", "time_us": "time, us", "interval_us": "interval, us"}, ("time_us",)
-    if speedup and all(row["against_us"] for row in cases):
-        columns |= {"against_us": f"{speedup['against']}, us", "speedup": "speedup"}
-        timed = ("time_us", "against_us")
-        cases = [{**row, "speedup": factor(row["against_us"] / row["time_us"], row["ratio_interval"])} for row in cases]
-    total: dict[str, Any] = {"case": "geometric mean", "style": "total", **{key: mean(cases, key) for key in timed}}
-    if "speedup" in columns:
-        total["speedup"] = factor(total["against_us"] / total["time_us"], speedup["interval"] if speedup else None)
-    return Table({**columns, "floor_us": "floor, us"}, [*cases, total], title)
+    columns, rows = {"case": "case", "time_us": "time, us", "interval_us": "interval, us"}, list(map(dict, cases))
+    us, others_us = results.mean([one.time_us for one in cases]), [one.against_us for one in cases if one.against_us]
+    total: dict[str, Any] = {"case": "geometric mean", "style": "total", "time_us": us}
+    if speedup and us and len(others_us) == len(cases):
+        columns |= {"against_us": f"{speedup.against}, us", "speedup": "speedup"}
+        for row, one, other_us in zip(rows, cases, others_us, strict=True):
+            row["speedup"] = factor(other_us / one.time_us, one.ratio_interval)
+        against_us = geomean(others_us)
+        total |= {"against_us": against_us, "speedup": factor(against_us / us, speedup.interval)}
+    return Table({**columns, "floor_us": "floor, us"}, [*rows, total], title)
 
 
-def speedup_line(speedup: dict[str, Any]) -> str:
+def speedup_line(speedup: SpeedupResult) -> str:
     """Return a speedup with its interval and the test's decision."""
-    decision = "faster" if speedup["faster"] else "not shown to be faster"
-    slower = f"; slower on {', '.join(speedup['slower_cases'])}" if speedup["slower_cases"] else ""
-    test = f"margin {number(speedup['margin'], 3)}, {speedup['stages']} stage{'s' if speedup['stages'] > 1 else ''}"
-    measured = factor(speedup["ratio"], speedup["interval"], speedup.get("dropped", ""))
-    return f"speedup over {speedup['against']}: {measured}, {decision} ({test}){slower}"
+    decision = "faster" if speedup.faster else "not shown to be faster"
+    slower = f"; slower on {', '.join(speedup.slower_cases)}" if speedup.slower_cases else ""
+    test = f"margin {number(speedup.margin, 3)}, {speedup.stages} stage{'s' if speedup.stages > 1 else ''}"
+    return f"speedup over {speedup.against}: {speedup}, {decision} ({test}){slower}"
 
 
-def _details(summary: dict[str, Any], verbose: bool) -> Iterator[str | Table]:
+def _details(result: EvaluationResult, verbose: bool) -> Iterator[str | Table]:
     """Yield a GPU kernel's code and counters, the evidence of a failure, and on request everything else."""
     if verbose:
-        yield from parts({key: summary[key] for key in DETAILS})
-    elif summary["verdict"] != "ok":
-        yield from (f"  {text(row)}" for row in summary["evidence"])
-    if summary["compile"] and summary["compile"]["objects"]:
+        shown = result.model_dump(mode="json", include=set(DETAILS))
+        yield from parts({key: shown[key] for key in DETAILS})
+    elif result.verdict is not Verdict.OK:
+        yield from (f"  {text(row)}" for row in result.evidence)
+    if result.compile and result.compile.objects:
         from kernel_scientist.report import compilation  # its imports take a tenth of a second
 
-        yield from compilation.evaluated(summary)
-    elif verbose and summary["compile"]:
-        yield from parts({"compile": summary["compile"]})
-    if counters := (summary["counters"] or {}).get("kernels"):
+        yield from compilation.evaluated(result, result.compile)
+    elif verbose and result.compile:
+        yield from parts({"compile": result.compile.model_dump(mode="json")})
+    if result.counters:
         from kernel_scientist.report import compilation
 
-        yield from compilation.counter_lines([Counters.model_validate(row) for row in counters])
+        yield from compilation.counter_lines(result.counters.kernels)

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
+from kernel_scientist.campaign import results
 from kernel_scientist.population.entry import beats
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params
-from kernel_scientist.report.summaries import case_rows, speedup_summary
 from kernel_scientist.tracking.access import read_campaign
 
 GRADES = {
@@ -96,9 +96,9 @@ def _outcome(trial: Trial, parent: Kernel) -> dict[str, Any]:
     predicted = {"case", "machine", "time_us", "limited_by"}
     return {
         **evaluation.model_dump(mode="json", include={"verdict", "reason", "labels"}),
-        "timings": case_rows(evaluation.timings, {}),
+        "timings": [one.model_dump(mode="json") for one in results.cases(evaluation.timings, {})],
         "predictions": [p.model_dump(include=predicted) for p in evaluation.predictions],
-        "speedups": [speedup_summary(s) for s in evaluation.speedups],
+        "speedups": [results.of_speedup(one).model_dump(mode="json") for one in evaluation.speedups],
         "log2_over_parent": round(math.log2(over_parent.ratio), 4) if over_parent else None,
         "log2_over_parent_interval": [round(math.log2(bound), 4) for bound in over_parent.interval]
         if over_parent and over_parent.known

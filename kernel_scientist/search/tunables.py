@@ -11,8 +11,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kernel_scientist.compile import autotune
-from kernel_scientist.compile.source import KernelSource, SourceError, Value
+from kernel_scientist.compilers import autotune
+from kernel_scientist.compilers.source import KernelSource, SourceError, Value
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Kernel, Try, Verdict

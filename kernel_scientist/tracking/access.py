@@ -22,6 +22,7 @@ from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import COMPILED
 from kernel_scientist.records.params import Params
 from kernel_scientist.records.patience import WAIT_S, Patience
+from kernel_scientist.records.results import BarResult
 from kernel_scientist.tracking import failures, local_store
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
@@ -46,8 +47,8 @@ class RecordedCampaign:
     target: str
     published: tuple[PublishedTime, ...]
     """Times that others published for the problem's cases."""
-    bars: list[dict[str, Any]]
-    """The champion beside others' kernels: `report.summaries.bar_rows`."""
+    bars: tuple[BarResult, ...]
+    """What stands beside the champion."""
 
     def champion(self) -> Trial | None:
         """Return the winner of the final; without a final, the incumbent."""

@@ -14,7 +14,6 @@ from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import Attempt, Author, Experiment, Kernel, LlmCall, Origin, Try
 from kernel_scientist.records.names import FILE
 from kernel_scientist.scientist.llm.response_cache import Reply
-from kernel_scientist.tracking import old_records
 from kernel_scientist.tracking.run_content import KERNEL
 
 SOURCE, EVALUATION, EXPERIMENT = "source/kernel.py", "evaluation.json", "experiment.json"
@@ -71,7 +70,7 @@ def _exchange(reply: Reply) -> str:
 
 
 def read(folder: Path, tags: dict[str, str]) -> Trial:
-    """Return the trial from a run's tags and artifacts, also those of older versions.
+    """Return the trial from a run's tags and artifacts.
 
     Raises OSError or ValidationError when something is missing or invalid.
     """
@@ -80,7 +79,7 @@ def read(folder: Path, tags: dict[str, str]) -> Trial:
     if (folder / EXPERIMENT).exists():
         fields["experiment"] = Experiment.model_validate_json((folder / EXPERIMENT).read_text())
     for field, (name, adapter) in LISTS.items():
-        if (path := old_records.artifact(folder, name)).exists():
+        if (path := folder / name).exists():
             fields[field] = adapter.validate_json(path.read_text())
-    evaluation = old_records.evaluation((folder / EVALUATION).read_text())
-    return Trial(kernel=Kernel.model_validate(fields), evaluation=Evaluation.model_validate(evaluation))
+    evaluation = Evaluation.model_validate_json((folder / EVALUATION).read_text())
+    return Trial(kernel=Kernel.model_validate(fields), evaluation=evaluation)

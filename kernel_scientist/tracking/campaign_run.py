@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from kernel_scientist.tracking import old_records
 from kernel_scientist.tracking.run_content import CAMPAIGN
 
 
@@ -24,7 +23,7 @@ class CampaignRun:
     def of(run: Any) -> "CampaignRun":
         """Return that of a run as MLflow's client returns it."""
         tags, running = dict(run.data.tags), run.info.status == "RUNNING"
-        params, metrics = dict(run.data.params), old_records.metrics(run.data.metrics)
+        params, metrics = dict(run.data.params), dict(run.data.metrics)
         return CampaignRun(run.info.run_id, tags[CAMPAIGN], params, tags, metrics, running)
 
     @property

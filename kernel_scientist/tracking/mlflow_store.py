@@ -6,7 +6,6 @@ Only `MlflowClient` with explicit run ids is used: the fluent API keeps its stat
 """
 
 import itertools
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import Kernel
+from kernel_scientist.records.results import BarResult, ValidationResult
 from kernel_scientist.scientist.llm.response_cache import Reply, Spending
 from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking import (
@@ -27,7 +27,6 @@ from kernel_scientist.tracking import (
     campaign_params,
     flow_links,
     local_store,
-    old_records,
     owner,
     pages,
     registry,
@@ -244,7 +243,7 @@ class MlflowStore(MlflowExperiment):
     def lessons(self, parent: CampaignRun) -> Lessons:
         """Read a campaign's findings back; empty before the first distillation."""
         text = self._artifact(parent.run_id, FINDINGS)
-        return Lessons.model_validate(old_records.lessons(text)) if text else Lessons()
+        return Lessons.model_validate_json(text) if text else Lessons()
 
     def log_final(self, parent: CampaignRun, final: Final) -> None:
         """Write the times of a campaign's finalists to its run."""
@@ -286,12 +285,12 @@ class MlflowStore(MlflowExperiment):
         self,
         parent: CampaignRun,
         found: Confirmation,
-        validation: Mapping[str, Any],
+        validation: ValidationResult,
         promoted: bool,
         reason: str,
         approval: str = "",
     ) -> None:
-        """Write a champion's confirmation and the JSON of `validate` to its campaign's run.
+        """Write a champion's confirmation and the result of `validate` to its campaign's run.
 
         `promoted`, `reason`: whether the champion became the standing one, and why. `approval`: a person's decision.
         """
@@ -299,20 +298,21 @@ class MlflowStore(MlflowExperiment):
         held_out = run_content.comparison_metrics(found.held_out_speedups, "held_out_")
         self._log(parent.run_id, (0, confirmed | held_out))
         self.client.log_text(parent.run_id, found.evaluation.model_dump_json(indent=1), "confirmation.json")
-        self.client.log_text(parent.run_id, json.dumps(validation, indent=1), VALIDATION)
+        self.client.log_text(parent.run_id, validation.model_dump_json(indent=1), VALIDATION)
         self.client.set_tag(parent.run_id, "promoted", str(promoted).lower())
         self.client.set_tag(parent.run_id, "promotion", reason)
         if approval:
             self.client.set_tag(parent.run_id, "approval", approval)
 
-    def validation(self, parent: CampaignRun) -> dict[str, Any] | None:
-        """Read the JSON of `validate` back; None for a campaign without one, or of an older version."""
-        return json.loads(self._artifact(parent.run_id, VALIDATION) or "null")
+    def validation(self, parent: CampaignRun) -> ValidationResult | None:
+        """Read the result of `validate` back; None for a campaign without one."""
+        text = self._artifact(parent.run_id, VALIDATION)
+        return ValidationResult.model_validate_json(text) if text else None
 
-    def bars(self, parent: CampaignRun) -> list[dict[str, Any]]:
+    def bars(self, parent: CampaignRun) -> tuple[BarResult, ...]:
         """Return the comparison of a campaign's champion with others' kernels; empty for a campaign that had none."""
         validation = self.validation(parent)
-        return validation["bars"] if validation else json.loads(self._artifact(parent.run_id, old_records.BARS) or "[]")
+        return validation.bars if validation else ()
 
     def next_version(self, model: str) -> int:
         """Return the number that the next version of a model in the Model Registry will have."""

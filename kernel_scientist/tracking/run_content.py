@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kernel_scientist.compile.source import KernelSource, SourceError
+from kernel_scientist.compilers.source import KernelSource, SourceError
 from kernel_scientist.population.entry import over_base, roofline_fraction, score
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernel_scientist.compile.request import MOST_BUILDS, Request
+from kernel_scientist.compilers.request import MOST_BUILDS, Request
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol

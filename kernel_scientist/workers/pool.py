@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from kernel_scientist.compile import gxx
-from kernel_scientist.compile.request import BuildRequest
+from kernel_scientist.compilers import gxx
+from kernel_scientist.compilers.request import BuildRequest
 from kernel_scientist.hardware import gpu
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Verdict, digest

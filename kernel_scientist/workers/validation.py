@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from kernel_scientist.compile.request import MOST_ARGUMENTS, MOST_SOURCE, NAME, ExtensionRequest, Request
+from kernel_scientist.compilers.request import MOST_ARGUMENTS, MOST_SOURCE, NAME, ExtensionRequest, Request
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kernel_scientist.campaign import bars, single
+from kernel_scientist.campaign import bars, results, single
 from kernel_scientist.gpu.model import references
 from kernel_scientist.hardware import peaks
 from kernel_scientist.hardware.gpus import MI300X
@@ -16,7 +16,7 @@ from kernel_scientist.hardware.targets import CPU
 from kernel_scientist.problems import load
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
-from kernel_scientist.report import summaries, tables
+from kernel_scientist.report import tables
 from tests.campaign.test_campaign import SETTINGS
 from tests.conftest import ROOT, Cli
 
@@ -112,7 +112,7 @@ def test_predicted_times_have_a_table_of_their_own() -> None:
     failed = Bar(name="wrong", verdict=Verdict.INCORRECT, reason="row 3 differs")
     champion = Evaluation(verdict=Verdict.OK, by_model=True)
     made = Confirmation(confirmed=False, reason="predicted", evaluation=champion, bars=(predicted, failed))
-    rows = summaries.bar_rows(made)
+    rows = results.bars(made)
     found = tables.bar_table(rows)
     assert found is not None and found.cells[0]["predicted_us"] == "12.5" and "predicted" in found.title
     assert list(tables.bar_failures(rows)) == ["bar wrong has no time: incorrect: row 3 differs"]

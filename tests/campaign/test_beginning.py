@@ -10,7 +10,7 @@ import pytest
 from kernel_scientist import problems
 from kernel_scientist.campaign import beginning
 from kernel_scientist.campaign.beginning import Beginning, Start
-from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.kernel import Kernel, Origin
 from kernel_scientist.scientist import prompts

@@ -6,8 +6,8 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.campaign.tuning.model_tuner import ModelTuner
-from kernel_scientist.compile.source import KernelSource
-from kernel_scientist.evaluate.predicted import PredictedEvaluator
+from kernel_scientist.compilers.source import KernelSource
+from kernel_scientist.evaluation.predicted import PredictedEvaluator
 from kernel_scientist.gpu.capture.preview import Previewer
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import gpus

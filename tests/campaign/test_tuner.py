@@ -8,8 +8,8 @@ import pytest
 from kernel_scientist import problems
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.tuning import tuner
-from kernel_scientist.compile.source import KernelSource
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.compilers.source import KernelSource
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.hardware.targets import resolve
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params

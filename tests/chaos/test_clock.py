@@ -8,7 +8,7 @@ from tests.conftest import ROOT
 WALL_CLOCK = re.compile(r"\btime\.time\(\)|\btime\.time_ns\(\)|\bdatetime\.(now|utcnow|today)\(")
 ALLOWED = {
     "kernel_scientist/campaign/kernelbot/leaderboard.py": "when a submission was sent is on record for another process",
-    "kernel_scientist/evaluate/timing/aa_noise.py": "how old a file is; a jump measures the noise again",
+    "kernel_scientist/evaluation/timing/aa_noise.py": "how old a file is; a jump measures the noise again",
     "kernel_scientist/hardware/measured.py": "how old a file is; a jump measures the peaks again",
     "kernel_scientist/sandbox/device_lock.py": "for how long others have held a device, in words",
     "kernel_scientist/sandbox/device_queue.py": "whether a process has touched its file; a jump passes it by once",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.screen.screening import screen
+from kernel_scientist.evaluation.screen.screening import screen
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.kernel import Case, Verdict

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.evaluation.evaluator import Evaluator
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.evaluation.evaluator import Evaluator
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.hardware import targets
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict

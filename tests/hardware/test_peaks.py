@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.evaluate.timing import measured_peaks
+from kernel_scientist.evaluation.timing import measured_peaks
 from kernel_scientist.hardware import cpu, cpu_models, measured
 from kernel_scientist.hardware.gpus import GPUS
 from kernel_scientist.hardware.peaks import Machine, floor_us, operations_per_clock, roofline_us, this_cpu

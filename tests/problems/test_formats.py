@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.problems import admission, shrink
 from kernel_scientist.problems.device_names import on_device
 from kernel_scientist.problems.modules import imported

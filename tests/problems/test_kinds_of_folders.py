@@ -9,7 +9,7 @@ import torch
 import yaml
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.problems import admission, shrink, trees
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Evaluation

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.hardware import gpus
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.kernel import Kernel, Verdict

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.hardware.gpus import MI300X
 from kernel_scientist.profile import counting, ncu, profiler
 from kernel_scientist.profile.dispatches import MARKER

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from kernel_scientist.campaign import results
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.profile import metrics
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.gpu import Counters, Figures
 from kernel_scientist.records.kernel import Kernel
-from kernel_scientist.report import compilation, summaries
+from kernel_scientist.report import compilation
 from kernel_scientist.tracking import artifacts, run_content
 from tests.profile.profiler_tables import evaluation
 
@@ -113,6 +114,6 @@ def test_counters_are_told_as_text_and_as_json() -> None:
     assert "counters by rocprofv3" in text and "2 cases" in text and "no times" in text
     assert "large, gemm: 3.07 kB read from memory, 1.02 kB written; occupancy 50 %" in text
     assert list(compilation.counter_lines(())) == []
-    found = summaries.counters(evaluation(counters=(LARGE, SMALL)))
-    assert found is not None and found["by"] == "rocprofv3" and found["total"]["hbm_read_bytes"] == 4096
-    assert summaries.counters(evaluation()) is None
+    found = results.counters(evaluation(counters=(LARGE, SMALL)))
+    assert found is not None and found.by == "rocprofv3" and found.total.hbm_read_bytes == 4096
+    assert results.counters(evaluation()) is None

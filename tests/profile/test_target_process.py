@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.profile import profiler, target_process, workspace
 from kernel_scientist.profile.profiler import Profiler
 from kernel_scientist.profile.workspace import Workspace

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_scientist.population import curves
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Speedup
 from kernel_scientist.records.kernel import REFERENCE
-from kernel_scientist.report import comparison, curves
+from kernel_scientist.report import comparison
 from kernel_scientist.report.comparison import CampaignCurve
 from kernel_scientist.report.output import Table
 from tests.trials import speedup, trial

@@ -7,14 +7,16 @@ that is said about them is rendered, and every factor and every gain in it must 
 import math
 import re
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from docs import write_prompts
 from kernel_scientist import problems
-from kernel_scientist.population import prediction_accuracy
+from kernel_scientist.campaign import conclusion
+from kernel_scientist.population import prediction_accuracy, standings
 from kernel_scientist.population.entry import over_base
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
@@ -22,22 +24,23 @@ from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup, Timing, Trial, geomean
 from kernel_scientist.records.factors import UNRESOLVED
 from kernel_scientist.records.kernel import REFERENCE, Experiment, Kernel, Verdict
-from kernel_scientist.report import ranking, summaries, tables
+from kernel_scientist.report import tables
 from kernel_scientist.report.output import Table
 from kernel_scientist.report.pages import campaign as page
-from kernel_scientist.scientist import showcase
 from kernel_scientist.scientist.context import outcomes
 from kernel_scientist.scientist.playbook.agent import RuleBasedAgent
 from kernel_scientist.scientist.proposals import Lessons
-from kernel_scientist.scientist.roles import Step
+from kernel_scientist.scientist.roles import Assignment, Step
 from kernel_scientist.tracking import pages, run_content
 from kernel_scientist.tracking.access import RecordedCampaign
+from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.scientist.test_prompts import CPU, PEAKS
 
 PROBLEM = problems.find("fp8-blockwise-gemm")
 CASES = [case.name for case in PROBLEM.profile("cpu").benchmarks]
 SOURCE = PROBLEM.seeds("cpp")[-1].read_text()
-ASSIGNMENT = showcase.Assignment(PROBLEM, PROBLEM.profile("cpu"), "cpp", "cpu", CPU, PEAKS, most_findings=12)
+ASSIGNMENT = Assignment(PROBLEM, PROBLEM.profile("cpu"), "cpp", "cpu", CPU, PEAKS, most_findings=12)
 EXPECTED = (11.0, 77.0)
 """What every designer expects, in percent."""
 FACTOR = re.compile(r"(?<![\w.-])\d+(?:\.\d+)?x(?![\w(])(?: \[[^\]]*\])?")
@@ -130,7 +133,7 @@ bounded = settings(max_examples=8, deadline=None, suppress_health_check=[HealthC
 @bounded
 @given(campaigns())
 def test_in_prompts(population: Population) -> None:
-    texts = showcase.prompts(ASSIGNMENT, population)
+    texts = write_prompts.prompts(ASSIGNMENT, population)
     mean = mean_gain(population.latest(outcomes.MOST_BETS))
     for role, text in texts.items():
         prose = re.sub(r"```.*?```", "", text, flags=re.S)
@@ -163,26 +166,34 @@ def test_on_the_page_and_in_tables(population: Population) -> None:
     final = final_of(population)
     store = SimpleNamespace(lessons=lambda _: Lessons(), text=lambda *_: "", experiment="gemm-cpu")
     run = SimpleNamespace(campaign="a-campaign", run_id="1", params={})
-    told = SimpleNamespace(population=population, final=final, store=store, run=run, problem=PROBLEM.name, bars=[])
-    told = cast(RecordedCampaign, SimpleNamespace(**vars(told), target="cpu", published=(), champion=population.best))
+    told = RecordedCampaign(
+        store=cast(MlflowStore, store),
+        run=cast(CampaignRun, run),
+        population=population,
+        final=final,
+        problem=PROBLEM.name,
+        target="cpu",
+        published=(),
+        bars=(),
+    )
     finals = [factors.factor(s.ratio, s.interval) for s in final.speedups.values()]
     accuracy = prediction_accuracy.table(prediction_accuracy.predictions(population))
     medians = [str(row["measured"]) for row in accuracy if row["measured"]]
     html = re.sub(r"<svg.*?</svg>|<style.*?</style>|<pre.*?</pre>", "", page.render(told, None), flags=re.S)
     require(population, html, *finals, *medians, *(text.partition(" [")[0] for text in finals))
     assert ("busy machine" in html.partition("<h2")[0]) == any(t.evaluation.busy for t in population)
-    for part in (tables.final_table(ranking.final_rows(population, final)), ranking.reason(population, final)):
+    for part in (tables.final_table(standings.final_rows(population, final)), standings.reason(population, final)):
         texts = [" | ".join(row.values()) for row in part.cells] if isinstance(part, Table) else [part]
         for text in texts:
             require(population, text, *finals)
-    require(population, ranking.reason(population, None))
-    rows = summaries.curve(cast(Any, SimpleNamespace(population=population)))
+    require(population, standings.reason(population, None))
+    rows = conclusion.curve(population)
     for trial, row in zip(population, rows, strict=True):
         own = trial.evaluation.speedup_over(REFERENCE)
         if own and own.resolved:
-            assert row["speedup"] == pytest.approx(own.ratio, rel=1e-5) and row["speedup_low"] < row["speedup_high"]
+            assert row.speedup == pytest.approx(own.ratio, rel=1e-5) and row.speedup_low < row.speedup_high
         else:
-            assert row["speedup"] is None
+            assert row.speedup is None
 
 
 @bounded

@@ -8,15 +8,18 @@ from typing import Any, cast
 
 import pytest
 
+from kernel_scientist.campaign import results
+from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.population import standings
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load, published
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.evaluation import Prediction, Trial
-from kernel_scientist.records.factors import TOO_FEW, UNRESOLVED
-from kernel_scientist.records.kernel import REFERENCE, Experiment
+from kernel_scientist.records.evaluation import Confirmation, Evaluation, PairedTime, Prediction, Speedup, Trial
+from kernel_scientist.records.factors import UNRESOLVED
+from kernel_scientist.records.kernel import REFERENCE, Experiment, Verdict
 from kernel_scientist.records.source_line import SourceLine
-from kernel_scientist.report import ranking, summaries, tables
+from kernel_scientist.report import tables
 from kernel_scientist.report.pages import campaign, kernels
 from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking.access import RecordedCampaign
@@ -81,34 +84,17 @@ def test_the_winner_of_the_final_is_the_champion(
 def test_a_slower_challenger_or_a_faster_one(recorded: tuple[MlflowStore, CampaignRun]) -> None:
     population = Population(TRIALS)
     faster = FINAL.model_copy(update={"times_us": {**FINAL.times_us, "k00012": {"c": 40.0}}})
-    assert ranking.reason(population, faster).startswith("k00012 is the fastest of 2 finalists")
-    without = ranking.reason(population, None)
-    assert "The incumbent of the search, k00004, took 48 us" in ranking.reason(population, faster)
+    assert standings.reason(population, faster).startswith("k00012 is the fastest of 2 finalists")
+    without = standings.reason(population, None)
+    assert "The incumbent of the search, k00004, took 48 us" in standings.reason(population, faster)
     assert without.startswith("A test found k00004 faster than k00001, the incumbent before it: 1.9x [1.8, 2]")
     assert without.endswith("no test told it from k00012.")
-    assert ranking.reason(Population(TRIALS[:2]), None).endswith(
+    assert standings.reason(Population(TRIALS[:2]), None).endswith(
         "Every other kernel was found slower, or is estimated to be."
     )
-    assert ranking.reason(Population(TRIALS[:1]), None).endswith("was timed first. No other kernel was timed.")
+    assert standings.reason(Population(TRIALS[:1]), None).endswith("was timed first. No other kernel was timed.")
     store, run = recorded
     assert store.final(run) is None
-
-
-def test_an_old_validation_is_shown(recorded: tuple[MlflowStore, CampaignRun]) -> None:
-    """It has neither `status` nor, beside an interval that is null, the reason."""
-    cases = [{"case": "c", "time_us": 50.0, "against_us": 100.0}]
-    over = [
-        {"against": name, "ratio": 2.0, "interval": interval, "cases": cases}
-        for name, interval in ((REFERENCE, [1.9, 2.1]), ("k00001", None))
-    ]
-    validation = {"digest": TRIALS[1].kernel.digest, "confirmed": True, "why": "faster", "speedups": over}
-    validation |= {"held_out": {"speedups": over}, "problem": "identity", "target": "cpu"}
-    store, run = recorded
-    best = RecordedCampaign(store, run, Population(TRIALS), None, "identity", "cpu", (), [])
-    page = campaign.render(best, validation)
-    assert "2x [1.9, 2.1]" in page and "(no interval)" in page
-    assert summaries.beside(over[0], None)["interval_why"] == ""
-    assert summaries.beside(over[1], None)["interval_why"] == TOO_FEW
 
 
 def test_a_campaign_without_experiments_claims_none(recorded: tuple[MlflowStore, CampaignRun]) -> None:
@@ -117,7 +103,7 @@ def test_a_campaign_without_experiments_claims_none(recorded: tuple[MlflowStore,
     slow = speedup(REFERENCE, 0.4, 250.0, UNRESOLVED).model_copy(update=why)
     evaluation = TRIALS[0].evaluation.model_copy(update={"speedups": (slow,)})
     first = TRIALS[0].model_copy(update={"evaluation": evaluation})
-    page = campaign.render(RecordedCampaign(store, run, Population([first]), None, "identity", "cpu", (), []), None)
+    page = campaign.render(RecordedCampaign(store, run, Population([first]), None, "identity", "cpu", (), ()), None)
     assert "no experiment was recorded" in page and "which no experiment beat" not in page
     assert re.search(r'<td class="long">not resolved \(no interval: dropped after 2 blocks', page), "a readable width"
 
@@ -125,10 +111,17 @@ def test_a_campaign_without_experiments_claims_none(recorded: tuple[MlflowStore,
 def test_a_validation_of_the_champion_is_shown(
     recorded: tuple[MlflowStore, CampaignRun], cli_here: Cli, lab: Path
 ) -> None:
-    over: dict[str, Any] = {"against": "reference", "ratio": 2.0, "interval": [1.9, 2.1]}
-    over |= {"cases": [{"case": "c", "time_us": 50.0, "against_us": 100.0}]}
-    validation = {"digest": TRIALS[1].kernel.digest, "confirmed": True, "why": "faster", "speedups": [over]}
-    validation |= {"held_out": {"speedups": [over]}, "problem": "identity", "target": "cpu"}
+    pair = PairedTime(time_us=50.0, against_us=100.0)
+    over = Speedup(against="reference", ratio=2.0, interval=(1.9, 2.1), cases={"c": pair})
+    evaluation = Evaluation(verdict=Verdict.OK, speedups=(over,))
+    confirmation = Confirmation(
+        confirmed=True, reason="faster", evaluation=evaluation, held_out_speedups=(over,), baseline="k00001"
+    )
+    context = SimpleNamespace(
+        problem=SimpleNamespace(name="identity", published=()), target=SimpleNamespace(name="cpu")
+    )
+    made = results.of_confirmation(cast(EvaluationContext, context), TRIALS[1].kernel, confirmation)
+    validation = made.model_dump(mode="json")
     (lab / "reports").mkdir()
     (lab / "reports/validate.json").write_text(json.dumps(validation))
     printed = cli_here("report", "--set", "problem=identity").stdout
@@ -154,10 +147,10 @@ def test_the_best_published_time_stands_beside_the_champion_s() -> None:
     table = tables.published_table(cast(RecordedCampaign, recorded))
     assert table is not None and table.rows == [{"case": "m64", "us": 71.0, "published_us": 66.0}]
     assert "predicted" in table.columns["us"] and table.title == "published: a library; MI300X; no launch"
-    (row,) = summaries.prediction_rows(known, times)
-    assert row["published_us"] == 66.0 and summaries.prediction_rows(known, ())[0]["published_us"] is None
-    (row,) = summaries.prediction_rows([known[0].model_copy(update={"machine": "H200"})], times)
-    assert row["published_us"] is None, "a time on another GPU is not shown beside it"
+    (row,) = results.predicted_cases(known, times)
+    assert row.published_us == 66.0 and results.predicted_cases(known, ())[0].published_us is None
+    (row,) = results.predicted_cases([known[0].model_copy(update={"machine": "H200"})], times)
+    assert row.published_us is None, "a time on another GPU is not shown beside it"
 
 
 def test_the_page_of_a_thousand_kernels_is_small_and_leaves_none_out() -> None:

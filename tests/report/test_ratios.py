@@ -1,19 +1,22 @@
 """In every JSON, table and metric a ratio is the quotient of the times next to it."""
 
-import json
 import math
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernel_scientist.campaign import results
+from kernel_scientist.population import standings
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup, Timing, Trial, geomean
 from kernel_scientist.records.factors import UNRESOLVED, UNTIMED
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.report import ranking, summaries, tables
+from kernel_scientist.records.results import HeldOutResult, PairResult, SpeedupResult, ValidationResult
+from kernel_scientist.report import tables
 from kernel_scientist.report.pages import kernels
 from kernel_scientist.tracking import run_content
 from tests.trials import trial
@@ -41,8 +44,8 @@ def evaluation(speedup: Speedup) -> Evaluation:
     return Evaluation(verdict=Verdict.OK, timings=timings, speedups=(speedup,))
 
 
-def quotient(rows: list[dict[str, float]]) -> float:
-    return math.exp(sum(math.log(row["against_us"] / row["time_us"]) for row in rows) / len(rows))
+def quotient(rows: Sequence[PairResult]) -> float:
+    return math.exp(sum(math.log(row.against_us / row.time_us) for row in rows) / len(rows))
 
 
 def shows(text: str, value: float) -> bool:
@@ -53,38 +56,39 @@ def shows(text: str, value: float) -> bool:
 
 @given(speedups())
 def test_in_json(speedup: Speedup) -> None:
-    summary = json.loads(json.dumps(summaries.speedup_summary(speedup)))
-    assert summary["ratio"] == pytest.approx(quotient(summary["cases"]), rel=1e-12)
-    assert summary["ratio"] == pytest.approx(speedup.ratio, rel=1e-5)
-    assert bool(summary["interval_why"]) == (summary["interval"] is None), "an interval that is null says why"
-    rows = summaries.case_rows(evaluation(speedup).timings, speedup.cases)
-    keys = {"case": "case", "time_us": "time_us", "against_us": "against_us", "ratio_interval": "interval"}
-    assert [{new: row[key] for key, new in keys.items()} for row in rows] == summary["cases"]
+    found = SpeedupResult.model_validate_json(results.of_speedup(speedup).model_dump_json())
+    assert found.ratio == pytest.approx(quotient(found.cases), rel=1e-12)
+    assert found.ratio == pytest.approx(speedup.ratio, rel=1e-5)
+    assert bool(found.interval_why) == (found.interval is None), "an interval that is null says why"
+    rows = [
+        PairResult(case=row.case, time_us=row.time_us, against_us=row.against_us or 0.0, interval=row.ratio_interval)
+        for row in results.cases(evaluation(speedup).timings, speedup.cases)
+    ]
+    assert tuple(rows) == found.cases
 
 
 def test_too_few_blocks_for_an_interval_are_named() -> None:
-    summary = summaries.speedup_summary(Speedup(against="reference", ratio=2.0, interval=UNRESOLVED))
-    assert summary["interval"] is None and "fewer blocks" in summary["interval_why"]
-    assert summaries.beside(None, None)["interval_why"] == UNTIMED
+    found = results.of_speedup(Speedup(against="reference", ratio=2.0, interval=UNRESOLVED))
+    assert found.interval is None and "fewer blocks" in found.interval_why
+    assert results.beside(None, None).interval_why == UNTIMED
 
 
 @given(speedups())
 def test_in_the_table_of_an_evaluation(speedup: Speedup) -> None:
-    summary = summaries.speedup_summary(speedup)
-    rows = summaries.case_rows(evaluation(speedup).timings, speedup.cases)
-    printed = tables.case_table(rows, summary).cells
+    found = results.of_speedup(speedup)
+    printed = tables.case_table(results.cases(evaluation(speedup).timings, speedup.cases), found).cells
     assert [row["case"] for row in printed] == [*speedup.cases, "geometric mean"]
     for row in printed:
         assert shows(row["speedup"], float(row["against_us"]) / float(row["time_us"]))
-    assert shows(printed[-1]["speedup"], summary["ratio"])
+    assert shows(printed[-1]["speedup"], found.ratio)
 
 
 @given(speedups(), speedups(), st.booleans())
 def test_in_the_table_of_a_confirmation(public: Speedup, held_out: Speedup, resolved: bool) -> None:
     if not resolved:
         public = public.model_copy(update={"interval": UNRESOLVED})
-    validation = {"speedups": [summaries.speedup_summary(public)]}
-    validation["held_out"] = {"speedups": [summaries.speedup_summary(held_out)]}  # type: ignore[assignment]
+    hidden = HeldOutResult(cases=(), speedups=(results.of_speedup(held_out),))
+    validation = ValidationResult.model_construct(speedups=(results.of_speedup(public),), held_out=hidden, bars=())
     reference, champion = tables.confirmed_table(validation, "k00002").cells
     quotient_us = float(reference["us"]) / float(champion["us"])
     assert shows(reference["ratio"], quotient_us) if resolved else reference["ratio"] == "not resolved (no interval)"
@@ -127,34 +131,35 @@ def test_in_the_final(geomeans: dict[str, float], reference_us: float) -> None:
     }
     final = Final(incumbent="k00004", times_us=times_us, speedups=found)
     metrics = run_content.final_metrics(final)
-    ranked = ranking.final_rows(population, final)
+    ranked = standings.final_rows(population, final)
     for row, printed in zip(ranked, tables.final_table(ranked).cells, strict=True):
-        assert row["speedup"] == pytest.approx(row["reference_us"] / row["geomean_us"], rel=1e-12)
+        assert row.speedup and row.reference_us and row.geomean_us
+        assert row.speedup == pytest.approx(row.reference_us / row.geomean_us, rel=1e-12)
         for prefix in ("", "recorded_"):
             quotient_us = float(printed[f"{prefix}reference_us"]) / float(printed[f"{prefix}geomean_us"])
             assert shows(printed[f"{prefix}speedup"], quotient_us)
-        us = metrics[f"final_geomean_us.{row['kernel']}"]
+        us = metrics[f"final_geomean_us.{row.kernel}"]
         ratio = metrics[f"final_geomean_us.{REFERENCE}"] / us
-        assert metrics[f"final_speedup.{row['kernel']}"] == pytest.approx(ratio, rel=0.006)
-        assert metrics[f"final_speedup_low.{row['kernel']}"] < ratio
+        assert metrics[f"final_speedup.{row.kernel}"] == pytest.approx(ratio, rel=0.006)
+        assert metrics[f"final_speedup_low.{row.kernel}"] < ratio
 
 
 def test_too_few_blocks_give_interval_why() -> None:
     pair = PairedTime(time_us=2.0, against_us=1.0)
     dropped = Speedup(against="reference", ratio=0.5, interval=UNRESOLVED, cases={"c": pair})
-    summary = summaries.speedup_summary(dropped)
-    assert summary["interval"] is None
-    assert "reference: not resolved (no interval)" in tables.speedup_line(summary)
+    found = results.of_speedup(dropped)
+    assert found.interval is None
+    assert "reference: not resolved (no interval)" in tables.speedup_line(found)
     assert "speedup" not in run_content.factor_metrics("speedup", dropped)
 
 
 def test_a_kernel_that_was_dropped_has_no_interval_for_that_reason() -> None:
     pair, why = PairedTime(time_us=23.0, against_us=1.0), factors.dropped(2, "k00004", 0.7)
     dropped = Speedup(against="reference", ratio=1 / 23, interval=UNRESOLVED, cases={"c": pair}, dropped=why)
-    summary = json.loads(json.dumps(summaries.speedup_summary(dropped)))
-    assert summary["interval"] is None and summary["interval_why"] == why
+    found = results.of_speedup(dropped)
+    assert found.interval is None and found.interval_why == why
     said = f"not resolved (no interval: {why})"
     assert "after 2 blocks" in why and "k00004" in why and "below 0.7" in why
-    assert said in tables.speedup_line(summary) and str(dropped) == said
+    assert said in tables.speedup_line(found) and str(dropped) == said
     assert factors.percent(dropped.ratio, dropped.interval, dropped.dropped) == said
     assert Speedup.model_validate_json(dropped.model_dump_json()) == dropped

@@ -16,10 +16,12 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from kernel_scientist.campaign import conclusion
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.hardware import targets
 from kernel_scientist.problems import load
 from kernel_scientist.records import environment
+from kernel_scientist.records.campaign_result import CampaignResult, RunAddress
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.factors import factor
 from kernel_scientist.records.kernel import Verdict
@@ -28,7 +30,6 @@ from kernel_scientist.records.params import Budget, Params
 from kernel_scientist.report import status, status_of
 from kernel_scientist.report.screen import Screen
 from kernel_scientist.report.status import Limit, Noise, Status
-from kernel_scientist.report.summaries import SUMMARY
 from kernel_scientist.sandbox import device_lock
 from kernel_scientist.tracking import found, owner
 from kernel_scientist.tracking.mlflow_store import MlflowStore
@@ -243,12 +244,12 @@ def test_all_time_is_told_once(work: list[tuple[str, float, float, dict[str, flo
     assert Tally({**counts, "llm.failed.writer": 1, "best_speedup": 3}).metrics() == tally.metrics()
 
 
-def stored(lab: Path, campaign: str, summary: dict[str, object] | None = None, **params: str) -> Status:
+def stored(lab: Path, campaign: str, result: CampaignResult | None = None, **params: str) -> Status:
     """The status of a campaign of which only the store knows."""
     store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "an-experiment")
     run = store.start(campaign, {"language": "cpp", **params}, load(lab / "problems/identity"))
-    if summary:
-        store.log_text(run, SUMMARY, json.dumps(summary))
+    if result:
+        store.log_text(run, conclusion.RESULT, result.model_dump_json())
     known = found.find(store.uri, campaign)
     assert known is not None
     return status_of.of_store(known)
@@ -257,8 +258,14 @@ def stored(lab: Path, campaign: str, summary: dict[str, object] | None = None, *
 @pytest.mark.parametrize("said", ["confirmed", "correct", "not confirmed"])
 def test_the_result_is_what_the_confirmation_came_to(lab: Path, said: str) -> None:
     """A seed that stays champion is correct: there was nothing that it had to beat."""
-    summary = {"champion": "k00001", "status": said, "confirmed": said == "confirmed", "why": "so it is"}
-    seen = stored(lab, f"identity-cpu-{said}", {**summary, "speedup": 2.0, "interval": [1.9, 2.1]})
+    result = CampaignResult.model_construct(
+        champion="k00001", status=said, confirmed=said == "confirmed", why="so it is", speedup=2.0, interval=(1.9, 2.1)
+    )
+    rest = dict.fromkeys(("campaign", "problem", "target", "start", "champion_reason", "busy", "stopped"), "")
+    rest |= dict.fromkeys(("interval_why",), "") | dict.fromkeys(("final", "cases", "bars"), ())
+    rest |= {"verdict": Verdict.OK, "predicted": None, "kernels": 1, "verdicts": {}, "usd": 0.0, "tokens": 0}
+    rest |= {"mlflow": RunAddress(uri="", run=""), "source": None}
+    seen = stored(lab, f"identity-cpu-{said}", result.model_copy(update=rest))
     assert seen.result and (seen.result.status, seen.result.confirmed) == (said, said == "confirmed")
     lines = [line for line in Screen.of(seen).shown() if isinstance(line, str)]
     assert any(line.startswith(f"{said:10} 2x [1.9, 2.1]: so it is") for line in lines)

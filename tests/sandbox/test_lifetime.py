@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.conftest import ROOT, dedent
-from tests.evaluate.test_evaluator import _alive
+from tests.evaluation.test_evaluator import _alive
 
 
 def test_a_command_dies_with_a_killed_parent() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_scientist.compile import gxx
+from kernel_scientist.compilers import gxx
 from kernel_scientist.profile import profiler
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import bubblewrap, confine, landlock

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.compile import gxx
-from kernel_scientist.compile.request import BuildRequest
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.compilers import gxx
+from kernel_scientist.compilers.request import BuildRequest
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from docs import cpu_examples
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import ROLES, Budget, Llm
-from kernel_scientist.scientist import showcase_examples
 from kernel_scientist.scientist.context import outcomes
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import LlmClient
@@ -47,7 +47,7 @@ def asked(
         role = {"model": "openai/x", "api_base": server.address, "price": price, "max_tokens": 2000}
         settings = Llm.model_validate({**dict.fromkeys(ROLES, role), "corrections": 1, **llm})
         client = LlmClient(settings, ResponseCache(folder), LlmBudget(Budget()), "c", threading.Event())
-        assignment, population = showcase_examples.fp8_on_cpu()
+        assignment, population = cpu_examples.fp8()
         yield LlmAgent(assignment, client), population, server
 
 
@@ -115,7 +115,7 @@ def test_drafts_that_are_paid_for_are_used_if_no_more_replies_come(status: int, 
 
 
 def test_a_declined_experiment_is_told_with_its_reason(tmp_path: Path) -> None:
-    _, population = showcase_examples.fp8_on_cpu()
+    _, population = cpu_examples.fp8()
     failed = list(population)[-1].kernel
     declined = Trial(
         kernel=failed, evaluation=Evaluation(verdict=Verdict.DECLINED, reason="the base is 9 times slower")

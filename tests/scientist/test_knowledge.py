@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
-from kernel_scientist.compile.source import read_kernel
+from kernel_scientist.compilers.source import read_kernel
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Knowledge
 from kernel_scientist.scientist import knowledge

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.records.kernel import Experiment
 from kernel_scientist.scientist.llm import schemas
 from kernel_scientist.scientist.llm.parsing import MAX_CHARACTERS, ReplyError, split

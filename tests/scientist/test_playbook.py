@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist import problems
-from kernel_scientist.compile.source import KernelSource
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.compilers.source import KernelSource
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load
 from kernel_scientist.records.evaluation import Trial

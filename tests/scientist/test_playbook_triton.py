@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load
 from kernel_scientist.problems.problem import Problem

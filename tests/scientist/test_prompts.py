@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from docs import cpu_examples, mi300x_examples, write_prompts
 from kernel_scientist import problems
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.peaks import Machine
@@ -18,7 +19,7 @@ from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup,
 from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
 from kernel_scientist.records.params import ROLES
-from kernel_scientist.scientist import prompts, showcase, showcase_examples
+from kernel_scientist.scientist import prompts
 from kernel_scientist.scientist.context import outcomes
 from kernel_scientist.scientist.roles import FOCUSES, Assignment, CpuInfo
 from tests.conftest import ROOT
@@ -40,25 +41,25 @@ def problem() -> Problem:
 @pytest.fixture(scope="module")
 def on_gpu_model() -> dict[str, str]:
     """The prompts of a campaign in Triton for an MI300X model."""
-    return showcase.rendered("fp8-mi300x")
+    return write_prompts.rendered("fp8-mi300x")
 
 
 @pytest.fixture(scope="module")
 def on_cpu() -> dict[str, str]:
     """The prompts of a campaign in C++ on a CPU."""
-    return showcase.rendered("fp8-cpu")
+    return write_prompts.rendered("fp8-cpu")
 
 
 @pytest.fixture(scope="module")
 def of_file() -> dict[str, str]:
     """The prompts of a campaign on a KernelBench file in C++ on a CPU."""
-    return showcase.rendered("kernelbench-cpu")
+    return write_prompts.rendered("kernelbench-cpu")
 
 
 @pytest.fixture(scope="module")
 def hip() -> dict[str, str]:
     """The prompts of a campaign in HIP on MI300X."""
-    return showcase.rendered("hip-mi300x")
+    return write_prompts.rendered("hip-mi300x")
 
 
 def timed(cases: tuple[Case, ...], ratio: float) -> Evaluation:
@@ -69,7 +70,7 @@ def timed(cases: tuple[Case, ...], ratio: float) -> Evaluation:
     return Evaluation(verdict=Verdict.OK, timings=timings, speedups=(speedup,))
 
 
-@pytest.fixture(params=showcase.EXAMPLES)
+@pytest.fixture(params=write_prompts.EXAMPLES)
 def example(request: pytest.FixtureRequest) -> tuple[str, dict[str, str]]:
     """Each example's name and prompts."""
     fixtures = {
@@ -175,14 +176,14 @@ def test_a_gpu_that_no_table_knows_has_no_floors_and_is_not_the_hosts_cpu(proble
     unknown = Machine("a GPU of target cuda", math.inf, {"fp32": math.inf})
     assignment = Assignment(problem, problem.profile("cpu"), "triton", "cuda", CPU, unknown)
     assert not assignment.memory_bound
-    for text in showcase.prompts(assignment, showcase_examples.fp8_on_cpu()[1]).values():
+    for text in write_prompts.prompts(assignment, cpu_examples.fp8()[1]).values():
         assert "server processor" not in text and "| roofline floor" not in text and "no correct kernel is" not in text
 
 
 def test_a_floor_of_the_references_work_is_no_bound(problem: Problem) -> None:
     counted = dataclasses.replace(problem, work_expressions={})
     assignment = Assignment(counted, problem.profile("cpu"), "cpp", "cpu", CPU, PEAKS)
-    text = showcase.prompts(assignment, showcase_examples.fp8_on_cpu()[1])["designer"]
+    text = write_prompts.prompts(assignment, cpu_examples.fp8()[1])["designer"]
     assert "no correct kernel is faster" not in text and "one that needs less work may be faster" in text
 
 
@@ -211,8 +212,10 @@ def test_designer_writer_and_repairer_get_what_the_papers_give_them(on_cpu: dict
 
 
 def test_counters_are_in_the_prompts_if_there_are_any(problem: Problem, on_cpu: dict[str, str]) -> None:
-    assignment = dataclasses.replace(showcase.assignment(problem), target="rocm", profile=problem.profile("full"))
-    cases, trials = problem.profile("full").benchmarks, list(showcase.population(problem))
+    assignment = dataclasses.replace(
+        mi300x_examples.assignment("triton"), target="rocm", profile=problem.profile("full")
+    )
+    cases, trials = problem.profile("full").benchmarks, list(mi300x_examples.triton()[1])
     counters = tuple(
         Counters(
             case=c.name,
@@ -226,7 +229,7 @@ def test_counters_are_in_the_prompts_if_there_are_any(problem: Problem, on_cpu: 
     )
     measured = timed(cases, 2.0).model_copy(update={"counters": counters})
     trials[:4] = [t.model_copy(update={"evaluation": measured}) for t in trials[:4]]
-    texts = showcase.prompts(assignment, Population(tuple(trials)))
+    texts = write_prompts.prompts(assignment, Population(tuple(trials)))
     heading = "Hardware counters of the GPU"
     assert all(heading in texts[role] for role in ("selector", "designer", "writer"))
     assert "- k00002: " in texts["selector"] and "read from memory" in texts["designer"]
@@ -254,7 +257,7 @@ def test_a_prompt_in_triton_is_about_triton_and_its_problem(on_gpu_model: dict[s
 
 @pytest.mark.parametrize(("name", "backend"), [("mi300x", "rocm"), ("h200", "cuda")])
 def test_a_modelled_gpu_counts_as_the_gpu_that_it_stands_for(problem: Problem, name: str, backend: str) -> None:
-    assignment = dataclasses.replace(showcase.assignment(problem), target=f"model-{name}", gpu=gpus.named(name))
+    assignment = dataclasses.replace(mi300x_examples.assignment("triton"), target=f"model-{name}", gpu=gpus.named(name))
     assert assignment.backend == backend
     assert dataclasses.replace(assignment, target="cpu", gpu=None).backend == "cpu"
 
@@ -299,18 +302,18 @@ def test_published_times_stand_beside_ours_with_their_source(problem: Problem) -
     first, *others = [c.name for c in problem.profile("full").benchmarks]
     origin = {"source": "a contest's winner", "revision": "1", "device": "MI300X", "includes": "the launch"}
     published = {first: PublishedTime(sizes={}, us=66.0, **origin)}
-    assignment = dataclasses.replace(showcase.assignment(problem), published=published)
-    texts = showcase.prompts(assignment, showcase.population(problem))
+    assignment = dataclasses.replace(mi300x_examples.assignment("triton"), published=published)
+    texts = write_prompts.prompts(assignment, mi300x_examples.triton()[1])
     for role in ("designer", "writer"):
         assert re.search(rf"\| {first} \| .* \| 66 \|", texts[role]) and "a contest's winner" in texts[role]
         assert re.search(rf"\| {others[0]} \| .* \| - \|", texts[role])
     assert "| best published |" in texts["selector"]
-    assert "best published" not in showcase.rendered("fp8-mi300x")["designer"]
+    assert "best published" not in write_prompts.rendered("fp8-mi300x")["designer"]
 
 
 def test_the_distiller_gets_the_best_and_the_most_surprising(problem: Problem) -> None:
     """Of twelve experiments: one was expected to gain little and gained most, one failed to gain what was expected."""
-    shown = showcase.population(problem)
+    shown = mi300x_examples.triton()[1]
     seeds = list(shown)[:2]
     factors = {10: 0.5, 15: 0.99} | dict.fromkeys((11, 12, 13, 14, 16, 17, 18, 19, 20, 21), 0.9)
     trials = [experiment(number, factor, shown) for number, factor in sorted(factors.items())]
@@ -320,7 +323,7 @@ def test_the_distiller_gets_the_best_and_the_most_surprising(problem: Problem) -
 
 
 def test_a_tuned_kernel_has_no_designers_bet(problem: Problem) -> None:
-    shown = showcase.population(problem)
+    shown = mi300x_examples.triton()[1]
     tuned = experiment(10, 0.9, shown)
     kernel = tuned.kernel.model_copy(update={"tuned_from": "k00002", "report": "kpack 2: 1.111x"})
     population = Population((*list(shown)[:2], tuned.model_copy(update={"kernel": kernel})))
@@ -329,7 +332,7 @@ def test_a_tuned_kernel_has_no_designers_bet(problem: Problem) -> None:
 
 
 def test_prompts_stay_bounded_as_the_population_grows(problem: Problem) -> None:
-    shown = showcase.population(problem)
+    shown = mi300x_examples.triton()[1]
     seeds, failed = list(shown)[:2], shown.get("k00005")
     lengths: list[dict[str, int]] = []
     for count in (150, 450):
@@ -337,7 +340,7 @@ def test_prompts_stay_bounded_as_the_population_grows(problem: Problem) -> None:
         best = trials[-1].kernel.model_copy(update={"name": "k00003"})
         last = failed.model_copy(update={"kernel": failed.kernel.model_copy(update={"name": "k00999"})})
         population = Population((*seeds, trials[-1].model_copy(update={"kernel": best}), *trials, last))
-        texts = showcase.prompts(showcase.assignment(problem), population)
+        texts = write_prompts.prompts(mi300x_examples.assignment("triton"), population)
         lengths.append({role: len(text) for role, text in texts.items()})
     for role in ROLES:
         assert lengths[1][role] <= 1.03 * lengths[0][role], role

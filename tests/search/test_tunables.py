@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.compile.source import KernelSource, Value
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.compilers.source import KernelSource, Value
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.hardware import gpus
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.kernel import Kernel, Try, Verdict

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import frozen

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.compile import cpp, extension, gxx
-from kernel_scientist.compile.request import BuildRequest
+from kernel_scientist.compilers import cpp, extension, gxx
+from kernel_scientist.compilers.request import BuildRequest
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.device_memory import Sweep
 from kernel_scientist.workers.pool import WorkerPool

@@ -18,9 +18,9 @@ import psutil
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.driver import Driver
-from kernel_scientist.evaluate.evaluator import Evaluator
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.evaluation.driver import Driver
+from kernel_scientist.evaluation.evaluator import Evaluator
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict

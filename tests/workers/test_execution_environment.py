@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.driver import Driver
-from kernel_scientist.evaluate.timing import conditions
+from kernel_scientist.evaluation.driver import Driver
+from kernel_scientist.evaluation.timing import conditions
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.pool import WorkerPool

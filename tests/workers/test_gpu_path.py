@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.evaluator import Evaluator
+from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
 from tests.conftest import ROOT, dedent
-from tests.evaluate import test_layouts as layouts
+from tests.evaluation import test_layouts as layouts
 from tests.workers import standin
 
 pytestmark = pytest.mark.alone

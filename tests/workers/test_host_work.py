@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.client import WorkerClient

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure

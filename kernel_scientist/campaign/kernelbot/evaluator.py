@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from kernel_scientist.campaign.kernelbot import results
 from kernel_scientist.campaign.kernelbot.api import Api, Submission, credentials
 from kernel_scientist.campaign.kernelbot.leaderboard import LeaderboardClient, Register
-from kernel_scientist.evaluate.predicted import PredictedEvaluator
-from kernel_scientist.evaluate.timing.plan import TimedSource
+from kernel_scientist.evaluation.predicted import PredictedEvaluator
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import roofline_us
 from kernel_scientist.problems.problem import Problem

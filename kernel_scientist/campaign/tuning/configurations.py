@@ -6,14 +6,14 @@ from kernel_scientist.campaign.bench import Bench
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
 from kernel_scientist.campaign.tuning import tuner
-from kernel_scientist.compile.fingerprint import fingerprint
+from kernel_scientist.compilers.fingerprint import fingerprint
 from kernel_scientist.records.kernel import Kernel
 
 
 def best(bench: Bench, plan: Plan, base: Kernel, name: str) -> Kernel | None:
     """Return the best configuration of a kernel as a kernel of that name; None if there is none or no time for it."""
     from kernel_scientist.campaign.tuning.model_tuner import ModelTuner  # these import the compilers for GPUs
-    from kernel_scientist.evaluate.predicted import PredictedEvaluator
+    from kernel_scientist.evaluation.predicted import PredictedEvaluator
 
     started, evaluator = time.monotonic(), bench.evaluator
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from kernel_scientist.campaign.tuning.tuner import tried, tuned
-from kernel_scientist.compile.source import KernelSource, Value
+from kernel_scientist.compilers.source import KernelSource, Value
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records.evaluation import Prediction, geomean
 from kernel_scientist.records.kernel import Case, Kernel, Try, Verdict

@@ -7,8 +7,8 @@ from functools import partial
 
 from kernel_scientist.campaign.bench import Bench
 from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
-from kernel_scientist.compile.source import Value
-from kernel_scientist.evaluate.evaluator import Evaluator, TimedSource
+from kernel_scientist.compilers.source import Value
+from kernel_scientist.evaluation.evaluator import Evaluator, TimedSource
 from kernel_scientist.records.kernel import Experiment, Kernel, Try, Verdict, digest
 from kernel_scientist.search import tunables
 

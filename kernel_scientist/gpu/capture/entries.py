@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from kernel_scientist.compile.source import defined_names, statements
+from kernel_scientist.compilers.source import defined_names, statements
 from kernel_scientist.gpu.capture.file_inspection import tree
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.sandbox import protocol

@@ -16,7 +16,7 @@ from typing import Any
 
 from triton.runtime import cache
 
-from kernel_scientist.compile import gpumode_compat
+from kernel_scientist.compilers import gpumode_compat
 from kernel_scientist.gpu.capture import large_tensors, whole_file
 from kernel_scientist.gpu.capture.launch_counter import LaunchCounter
 from kernel_scientist.gpu.capture.launches import LaunchRecorder, TorchRecorder

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from kernel_scientist.compile import gxx
+from kernel_scientist.compilers import gxx
 from kernel_scientist.records.errors import SetupError
 
 NATIVE = Path(__file__).parent / "native"

@@ -6,6 +6,7 @@ Runs in workers: standard library, numpy and torch only.
 import functools
 import random
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kernel_scientist.gpu.fake.facts import Facts
@@ -31,7 +32,7 @@ MOST_INSTRUCTIONS = 40_000_000_000
 CALLS_BYTES = 1 << 16
 """Around the address of the buffer for calls of the host."""
 PARTS = 64
-"""A launch of which only a part may be run is divided into so many; the time is looked at between them."""
+"""A launch of which only a part may be run is divided into so many."""
 
 
 @dataclass
@@ -102,10 +103,10 @@ class Executor:
             with undone(memory, launch.code):
                 counts = self.sampler.sampled(run, launch)
         until = time.monotonic() + self.sample_s
-        for part in parts:
-            result = run(Options(groups=part, samples=samples))
+        for piece in self._pieces(parts):
+            result = run(Options(groups=piece, samples=samples))
             counts = result.counts or counts
-            launched.run += launch.groups if part is None else len(part)
+            launched.run += launch.groups if piece is None else len(piece)
             if self.sample_s and time.monotonic() > until:
                 break
         if counts is not None:
@@ -166,14 +167,27 @@ class Executor:
         """Return the workgroups in the order in which parts of them run; `whole`: they need each other.
 
         A part is a run of neighbours: what they write lies together, so that little of the reference is needed to
-        compare it. The first one has the first or the last workgroup, where masks matter.
+        compare it. The first one begins with the first or the last workgroup, where masks matter.
         """
         if not self.sample_s or whole:
             return [None]
         size, rng = max(self.threads, -(-groups // PARTS)), random.SystemRandom()
         parts = [tuple(range(n, min(n + size, groups))) for n in range(0, groups, size)]
-        edge = parts.pop(rng.choice((0, -1)))
+        last = rng.choice((False, True))
+        edge = parts.pop()[::-1] if last else parts.pop(0)
         return [edge, *rng.sample(parts, len(parts))]
+
+    def _pieces(self, parts: Sequence[tuple[int, ...] | None]) -> Iterator[tuple[int, ...] | None]:
+        """Return what runs at once: as many workgroups as there are threads, then twice as many, and so on, up to a
+        part. One part of a slow kernel may take minutes, and the time is looked at between pieces."""
+        most = self.threads
+        for part in parts:
+            left = part
+            while left:
+                yield left[:most]
+                left, most = left[most:], 2 * most
+            if part is None:
+                yield None
 
     def take(self) -> tuple[list[Defect], list[Launched]]:
         """Return the defects and the launches since the last call of this."""

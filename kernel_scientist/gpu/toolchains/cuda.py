@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from kernel_scientist.compile.flags import forbidden_for_device
+from kernel_scientist.compilers.flags import forbidden_for_device
 from kernel_scientist.gpu.toolchains import disassembly, hip
 from kernel_scientist.gpu.toolchains.compiled import Compiled, kept, run
 from kernel_scientist.records.errors import SetupError

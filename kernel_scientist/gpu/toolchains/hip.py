@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from kernel_scientist.compile.flags import forbidden_for_device, split
+from kernel_scientist.compilers.flags import forbidden_for_device, split
 from kernel_scientist.gpu.toolchains import older_headers
 from kernel_scientist.gpu.toolchains.compiled import Compiled, kept, run
 from kernel_scientist.sandbox import confine

@@ -1,22 +1,22 @@
 """The page of a campaign: the answer, the family tree, pictures, failures, findings, environment."""
 
 import itertools
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_scientist.campaign import beginning
-from kernel_scientist.population import prediction_accuracy
+from kernel_scientist.campaign import beginning, results
+from kernel_scientist.population import curves, prediction_accuracy, standings
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Confirmation, Trial
-from kernel_scientist.records.factors import UNKNOWN, factor, is_resolved
+from kernel_scientist.records.factors import UNKNOWN, factor, is_resolved, number
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.records.params import Params
-from kernel_scientist.report import conditions, curves, figures, ranking, summaries, tables
-from kernel_scientist.report.output import Table, html, number, say, text, write, write_json
+from kernel_scientist.records.results import ValidationResult
+from kernel_scientist.report import conditions, figures, tables
+from kernel_scientist.report.output import Table, html, say, text, write, write_json
 from kernel_scientist.report.pages import kernels, plots
 from kernel_scientist.tracking.access import RecordedCampaign, read_campaign
 
@@ -75,7 +75,7 @@ def finished(campaign: "Campaign", confirmation: Confirmation | None) -> str:
     context, best = campaign.context, campaign.champion()
     problem, validation = context.problem, None
     if confirmation and best:
-        validation = summaries.validation_summary(context, best.kernel, confirmation)
+        validation = results.of_confirmation(context, best.kernel, confirmation)
     recorded = RecordedCampaign(
         store=campaign.store,
         run=campaign.run,
@@ -84,35 +84,35 @@ def finished(campaign: "Campaign", confirmation: Confirmation | None) -> str:
         problem=problem.name,
         target=context.target.name,
         published=problem.published,
-        bars=validation["bars"] if validation else [],
+        bars=validation.bars if validation else (),
     )
-    return render(recorded, validation if validation and validation["speedups"] else None)
+    return render(recorded, validation if validation and validation.speedups else None)
 
 
-def _validation(recorded: RecordedCampaign) -> dict[str, Any] | None:
-    """Return the JSON of `validate` if it is of this champion on this target and has times: of the last `validate`,
+def _validation(recorded: RecordedCampaign) -> ValidationResult | None:
+    """Return the result of `validate` if it is of this champion on this target and has times: of the last `validate`,
     else the campaign's own."""
     best = recorded.champion()
-    for validation in (_last_validation(recorded), recorded.store.validation(recorded.run) or {}):
-        if best and validation.get("digest") == best.kernel.digest and validation["speedups"]:
+    for validation in (_last_validation(recorded), recorded.store.validation(recorded.run)):
+        if best and validation and validation.digest == best.kernel.digest and validation.speedups:
             return validation
     return None
 
 
-def _last_validation(recorded: RecordedCampaign) -> dict[str, Any]:
-    """Return the JSON of the last `validate`; empty if it is of another problem or target, or damaged."""
+def _last_validation(recorded: RecordedCampaign) -> ValidationResult | None:
+    """Return the result of the last `validate`; None if it is of another problem or target, or damaged."""
     try:
-        found: Any = json.loads((environment.root() / "reports" / "validate.json").read_text())
-        return found if (found["problem"], found["target"]) == (recorded.problem, recorded.target) else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+        found = ValidationResult.model_validate_json((environment.root() / "reports" / "validate.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return found if (found.problem, found.target) == (recorded.problem, recorded.target) else None
 
 
-def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str:
-    """Return the page's HTML. `validation`: the JSON of `validate` of the champion, if there is one."""
+def render(recorded: RecordedCampaign, validation: ValidationResult | None) -> str:
+    """Return the page's HTML. `validation`: the result of `validate` of the champion, if there is one."""
     population, best = recorded.population, recorded.champion()
     lessons, predictions = recorded.store.lessons(recorded.run), prediction_accuracy.predictions(population)
-    final, entries = ranking.final_rows(population, recorded.final), population.entries()
+    final, entries = standings.final_rows(population, recorded.final), population.entries()
     by_model = any(entry.by_model for entry in entries)
     tree = kernels.tree(population, best.kernel.name if best else None)
     return html(
@@ -122,11 +122,11 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
         answer=answer(recorded, validation),
         counts=", ".join(f"{n} {v}" for v, n in population.verdicts().items() if n),
         confirmed=tables.confirmed_table(validation, best.kernel.name) if validation and best else None,
-        bars=tables.bar_table([] if validation else recorded.bars),
-        failed_bars=tables.bar_failures(validation.get("bars", []) if validation else recorded.bars),
+        bars=tables.bar_table(() if validation else recorded.bars),
+        failed_bars=tables.bar_failures(validation.bars if validation else recorded.bars),
         final=tables.final_table(final) if final else None,
         published=tables.published_table(recorded),
-        reason=ranking.reason(population, recorded.final),
+        reason=standings.reason(population, recorded.final),
         start=beginning.recorded(recorded.store, recorded.run).start,
         pictures=_pictures(recorded, best, by_model),
         best=kernels.best(population, best, by_model, MOST_BEST) if best else None,
@@ -134,7 +134,7 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
         in_full=sum(line.card is not None for line in tree),
         names={line.name for line in tree},
         without_times=any(s.against == REFERENCE and not s.cases for t in population for s in t.evaluation.speedups),
-        lineage=ranking.lineage(population, best.kernel) if best else [],
+        lineage=standings.lineage(population, best.kernel) if best else [],
         failures=kernels.failures(population),
         findings=lessons.latest(MOST_FINDINGS),
         accuracy=Table(ACCURACY, prediction_accuracy.table(predictions)) if predictions else None,
@@ -145,19 +145,19 @@ def render(recorded: RecordedCampaign, validation: dict[str, Any] | None) -> str
     )
 
 
-def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> PageSummary:
+def answer(recorded: RecordedCampaign, validation: ValidationResult | None) -> PageSummary:
     """Return what came of a campaign, in a headline and a few facts. `validation`: as for `render`."""
     best = recorded.champion()
     if best is None:
         counts = ", ".join(f"{n} {v}" for v, n in recorded.population.verdicts().items() if n)
-        return PageSummary(ranking.no_champion(recorded.population), "no kernel", [("kernels", counts)])
+        return PageSummary(standings.no_champion(recorded.population), "no kernel", [("kernels", counts)])
     made = best.kernel
     what = "a seed" if made.is_seed else made.title
     if not made.experiment:
         tried = any(trial.kernel.experiment for trial in recorded.population)
         what += ", which no experiment beat" if tried else "; no experiment was recorded"
     if best.evaluation.by_model:
-        us, how = number(best.evaluation.predicted_us), summaries.model_behind(best.evaluation.predictions)
+        us, how = number(best.evaluation.predicted_us), results.model_behind(best.evaluation.predictions)
         headline = f"{best.kernel.name} is predicted to take {us} us ({what}). Nothing was measured."
         return PageSummary(headline, "predicted", [*_beside_published(recorded, best), ("how", how)])
     speedup, bounds, run = _speedup(recorded, best, validation)
@@ -171,33 +171,29 @@ def answer(recorded: RecordedCampaign, validation: Mapping[str, Any] | None) -> 
         headline = f"{best.kernel.name} is the champion ({what}); it has no time."
     facts, where = (
         [("speedup", f"{factor(speedup, bounds)}, in {run}")],
-        ("machine", summaries.machine(best.evaluation.environment)),
+        ("machine", best.evaluation.machine),
     )
     if busy := conditions.told(recorded.population, recorded.final, best, validation):
         facts.insert(0, ("conditions", busy))
     if validation is None:
         how = "in the campaign only: run kernel-scientist validate for fresh processes and held-out cases"
         return PageSummary(headline, "not validated", [*facts, ("timed", how), where])
-    if held_out := _over_reference(validation["held_out"]):
-        facts.append(("held-out cases", factor(held_out["ratio"], held_out["interval"])))
-    facts += [("confirmation", f"in fresh processes, with new seeds: {validation['why']}"), where]
-    return PageSummary(headline, summaries.status(validation), facts)
+    if held_out := validation.held_out_over(REFERENCE):
+        facts.append(("held-out cases", str(held_out)))
+    facts += [("confirmation", f"in fresh processes, with new seeds: {validation.why}"), where]
+    return PageSummary(headline, validation.status, facts)
 
 
 def _speedup(
-    recorded: RecordedCampaign, best: Trial, validation: Mapping[str, Any] | None
+    recorded: RecordedCampaign, best: Trial, validation: ValidationResult | None
 ) -> tuple[float | None, Sequence[float] | None, str]:
     """Return speedup and interval of the champion by the best run that there is, and which that is."""
-    if validation and (confirmed := _over_reference(validation)):
-        return confirmed["ratio"], confirmed["interval"], "the confirmation"
+    if validation and (confirmed := validation.over(REFERENCE)):
+        return confirmed.ratio, confirmed.interval, "the confirmation"
     if recorded.final and recorded.final.ranking():
         return recorded.final.speedup(best.kernel.name), recorded.final.interval(best.kernel.name), "the final"
     own = best.evaluation.speedup_over(REFERENCE)
     return (own.ratio, own.interval, "its own run") if own else (None, None, "no run")
-
-
-def _over_reference(timed: Mapping[str, Any]) -> dict[str, Any] | None:
-    return next((s for s in timed["speedups"] if s["against"] == REFERENCE), None)
 
 
 def _beside_published(recorded: RecordedCampaign, best: Trial) -> list[tuple[str, str]]:

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from kernel_scientist.population.curves import Point
 from kernel_scientist.population.prediction_accuracy import UpliftPrediction
-from kernel_scientist.report.curves import Point
 
 VARIABLES = ("ink", "line", "first", "second", "right", "wrong", "muted")
 COLOURS = {f"#{number:06x}": variable for number, variable in enumerate(VARIABLES, start=1)}

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.population.entry import Entry
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError, ModelError

@@ -5,7 +5,7 @@ import builtins
 import re
 from collections.abc import Iterable
 
-from kernel_scientist.compile.source import KernelSource, SourceError, defined_names, parsed
+from kernel_scientist.compilers.source import KernelSource, SourceError, defined_names, parsed
 from kernel_scientist.scientist.llm.parsing import ReplyError
 
 MAX_COMMENT, MAX_LISTED = 300, 5

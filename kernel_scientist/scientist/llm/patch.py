@@ -8,7 +8,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from kernel_scientist.compile.source import KernelSource, SourceError
+from kernel_scientist.compilers.source import KernelSource, SourceError
 from kernel_scientist.scientist.llm import completeness, whole_file
 from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply, ReplyError
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from kernel_scientist.compile.source import C_COMMENT
+from kernel_scientist.compilers.source import C_COMMENT
 from kernel_scientist.records.text import valid
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kernel_scientist.compile.source import KernelSource, SourceError
+from kernel_scientist.compilers.source import KernelSource, SourceError
 from kernel_scientist.scientist.llm.parsing import FencedBlock, ParsedReply, split
 from kernel_scientist.scientist.llm.structured import embedded, in_yaml
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
-from kernel_scientist.compile.source import KernelSource, SourceError
+from kernel_scientist.compilers.source import KernelSource, SourceError
 from kernel_scientist.population.entry import score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import factors

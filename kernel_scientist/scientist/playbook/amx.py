@@ -4,7 +4,7 @@ The first replaces the core of a blocked kernel, on fp8 or bf16 operands; the ot
 Int8 has no edit: no problem has int8 operands, and an fp8 value would need three int8 parts.
 """
 
-from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.scientist.playbook.transformation import Variant, fragment
 from kernel_scientist.scientist.roles import CpuInfo
 

@@ -9,7 +9,7 @@ instructions); GCC manual (flags). Predicted uplifts are what such changes gaine
 import re
 from collections.abc import Sequence
 
-from kernel_scientist.compile.source import KernelSource, Value
+from kernel_scientist.compilers.source import KernelSource, Value
 from kernel_scientist.scientist.playbook.amx import amx_overlap, amx_stream, amx_tiles
 from kernel_scientist.scientist.playbook.transformation import Apply, Transformation, Variant, entry, fragment
 from kernel_scientist.scientist.roles import CpuInfo

@@ -7,7 +7,7 @@ the same name, and an option is a keyword of the launch.
 import ast
 from collections.abc import Sequence
 
-from kernel_scientist.compile.source import KernelSource, Value
+from kernel_scientist.compilers.source import KernelSource, Value
 from kernel_scientist.scientist.playbook.transformation import Apply, Variant
 from kernel_scientist.scientist.playbook.triton_file import TritonFile, calls, has_several_products, keyword
 from kernel_scientist.scientist.roles import CpuInfo

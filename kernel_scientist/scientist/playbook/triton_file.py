@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from kernel_scientist.compile.source import KernelSource
+from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.records.syntax import parsed
 from kernel_scientist.scientist.playbook.transformation import Apply, Variant
 from kernel_scientist.scientist.roles import CpuInfo

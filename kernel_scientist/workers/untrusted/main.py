@@ -28,8 +28,8 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.compile import cpp, extension, gpumode_compat
-from kernel_scientist.compile.request import MOST_BUILDS, CompileError, Request
+from kernel_scientist.compilers import cpp, extension, gpumode_compat
+from kernel_scientist.compilers.request import MOST_BUILDS, CompileError, Request
 from kernel_scientist.sandbox import protocol, seccomp
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.untrusted import op_profile, outputs

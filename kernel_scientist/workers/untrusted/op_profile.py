@@ -15,7 +15,7 @@ from unittest import mock
 from torch._C._profiler import _ExperimentalConfig  # pyright: ignore[reportPrivateUsage]
 from torch.autograd.profiler import profile
 
-from kernel_scientist.compile.cpp import NativeCalls
+from kernel_scientist.compilers.cpp import NativeCalls
 
 LIBRARIES = frozenset(
     {"aten", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "quantized", "sparse", "fbgemm", "xnnpack", "prepacked"}

@@ -6,6 +6,10 @@ Naive: every operand is read from memory again for every product; no LDS, no mat
 import torch
 from torch.utils.cpp_extension import load_inline
 
+TUNABLES = {"TILE_N": 4}
+"""Columns of C that a workgroup computes, one a wave."""
+CHOICES = {"TILE_N": [1, 2, 4, 8, 16]}
+
 HOST = """
 void gemm(torch::Tensor a, torch::Tensor b, torch::Tensor a_scale, torch::Tensor b_scale, torch::Tensor c);
 """
@@ -14,7 +18,6 @@ DEVICE = r"""
 #include <hip/hip_runtime.h>
 
 constexpr int TILE_M = 64;  // lanes of a wave lie along m: a is [k][m] in memory, so they read neighbouring bytes
-constexpr int TILE_N = 4;
 constexpr int SCALED = 128;
 
 __device__ float from_fp8(unsigned int byte) { return __builtin_amdgcn_cvt_f32_fp8(byte, 0); }  // e4m3fnuz on gfx942
@@ -60,7 +63,12 @@ module = load_inline(
     cpp_sources=[HOST],
     cuda_sources=[DEVICE],
     functions=["gemm"],
-    extra_cuda_cflags=["--offload-arch=gfx942", "-std=c++20", "-O3"],
+    extra_cuda_cflags=[
+        "--offload-arch=gfx942",
+        "-std=c++20",
+        "-O3",
+        *(f"-D{name}={n}" for name, n in TUNABLES.items()),
+    ],
 )
 
 Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.compile.source import KernelSource
-from kernel_scientist.evaluate.predicted import PredictedEvaluator
+from kernel_scientist.compilers.source import KernelSource
+from kernel_scientist.evaluation.predicted import PredictedEvaluator
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.capture.inspect import Inspection
 from kernel_scientist.gpu.isa import assembly

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.predicted import PredictedEvaluator
+from kernel_scientist.evaluation.predicted import PredictedEvaluator
 from kernel_scientist.gpu.machine.counts import MOST_LAUNCHES, MOST_OPERATIONS, MOST_STORAGES
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import gpus

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.correctness.timed_cases import ExecutedCall
-from kernel_scientist.evaluate.counted import CallCounts, CountedPredictor
+from kernel_scientist.evaluation.correctness.timed_cases import ExecutedCall
+from kernel_scientist.evaluation.counted import CallCounts, CountedPredictor
 from kernel_scientist.gpu.capture import inspect as inspector
 from kernel_scientist.gpu.model import executed
 from kernel_scientist.gpu.model.executed import LaunchCounts

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.predicted import PredictedEvaluator
+from kernel_scientist.evaluation.predicted import PredictedEvaluator
 from kernel_scientist.hardware import gpus
 from kernel_scientist.problems.problem import Profile
 from kernel_scientist.records.evaluation import Evaluation

@@ -8,9 +8,9 @@ import hashlib
 import re
 from pathlib import Path
 
-from kernel_scientist.compile import flags, gxx
-from kernel_scientist.compile.gxx import Built
-from kernel_scientist.compile.request import ExtensionRequest
+from kernel_scientist.compilers import flags, gxx
+from kernel_scientist.compilers.gxx import Built
+from kernel_scientist.compilers.request import ExtensionRequest
 from kernel_scientist.gpu.fake.recorded_builds import IMPLICIT
 from kernel_scientist.gpu.machine.host import headers, library, units
 from kernel_scientist.gpu.toolchains import hip

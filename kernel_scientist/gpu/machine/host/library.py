@@ -4,8 +4,8 @@ import functools
 import hashlib
 from pathlib import Path
 
-from kernel_scientist.compile import gxx
-from kernel_scientist.compile.gxx import Built
+from kernel_scientist.compilers import gxx
+from kernel_scientist.compilers.gxx import Built
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.sandbox import confine

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, cast
 
-from kernel_scientist.compile import extension
-from kernel_scientist.compile.request import CompileError, ExtensionRequest
+from kernel_scientist.compilers import extension
+from kernel_scientist.compilers.request import CompileError, ExtensionRequest
 from kernel_scientist.gpu.machine.host import submitted
 from kernel_scientist.gpu.machine.host.session import HostError, Session
 from kernel_scientist.gpu.machine.host.submitted import Text

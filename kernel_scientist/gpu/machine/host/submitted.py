@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernel_scientist.compile.request import ExtensionRequest
+from kernel_scientist.compilers.request import ExtensionRequest
 from kernel_scientist.gpu.toolchains.quoted_sources import SUBMISSION, Sources
 from kernel_scientist.gpu.toolchains.sources import text_name
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kernel_scientist.compile.request import ExtensionRequest
+from kernel_scientist.compilers.request import ExtensionRequest
 from kernel_scientist.gpu.toolchains.sources import HIP_RUNTIME, hipified, joined
 
 TORCH = "#include <torch/extension.h>\n"

@@ -6,8 +6,8 @@ Runs in the untrusted worker: standard library, numpy, torch, and modules of thi
 from pathlib import Path
 from types import ModuleType
 
-from kernel_scientist.compile import extension
-from kernel_scientist.compile.request import ExtensionRequest
+from kernel_scientist.compilers import extension
+from kernel_scientist.compilers.request import ExtensionRequest
 from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.host import module, submitted

@@ -112,8 +112,12 @@ u8* anywhere(Wave& wave, const Instruction& in, int lane, u64 address, u32 bytes
 
 // Whether all lanes lie within one allocation, so that none needs to be looked at alone.
 static bool all_within(Wave& wave, const Addresses& a, u32 bytes, bool write) {
+    if (!a.mask || wave.watch) return false;
+    const u64 first = a.of[std::countr_zero(a.mask)];
     const Allocation* near = wave.near;
+    if (!near || first - near->start >= near->bytes) near = wave.group->launch.containing(first);
     if (!near || near->bytes < bytes || (write && !near->writable)) return false;
+    wave.near = near;
     const u64 start = near->start, last = near->bytes - bytes;
     u64 outside = 0;
     if (a.mask == ALL) {

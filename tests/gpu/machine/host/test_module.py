@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.compile.request import CompileError, ExtensionRequest
+from kernel_scientist.compilers.request import CompileError, ExtensionRequest
 from kernel_scientist.gpu.machine import build as machine_build
 from kernel_scientist.gpu.machine import library as machine
 from kernel_scientist.gpu.machine.allocations import Allocations

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from kernel_scientist import problems
-from kernel_scientist.evaluate.driver import Driver
+from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.errors import SetupError

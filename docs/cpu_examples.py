@@ -1,0 +1,203 @@
+"""Examples for the prompts in docs/prompts on a CPU: fp8 GEMM and a KernelBench file in C++.
+
+Problems and seeds are real; machine, times and failures are made up.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from kernel_scientist import problems
+from kernel_scientist.compilers.source import KernelSource
+from kernel_scientist.hardware.peaks import (
+    BYTES_PER_CLOCK,
+    CPU_CLOCK_GHZ,
+    CPU_MEMORY_GBPS,
+    Machine,
+    operations_per_clock,
+    roofline_us,
+)
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records import environment
+from kernel_scientist.records.evaluation import (
+    CompileReport,
+    Evaluation,
+    PairedTime,
+    Speedup,
+    Timing,
+    Trial,
+)
+from kernel_scientist.records.kernel import REFERENCE, Case, Experiment, Kernel, Language, Verdict
+from kernel_scientist.records.params import Knowledge
+from kernel_scientist.scientist import knowledge
+from kernel_scientist.scientist.proposals import missing, placeholder
+from kernel_scientist.scientist.roles import Assignment, CpuInfo
+
+FP8, FILE = "fp8-blockwise-gemm", "docs/prompts/files/1_Linear_GELU_LayerNorm.py"
+FEATURES = ("avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512_bf16", "avx512_vnni", "avx512_vbmi", "amx_bf16")
+CPU = CpuInfo(
+    caches={"L1": 48 << 10, "L2": 2 << 20, "L3": 32 << 20},
+    features=frozenset((*FEATURES, "amx_tile", "amx_int8")),
+    vector_bytes=64,
+    cores=2,
+    model="a server processor",
+)
+_PER_NS = CPU.cores * CPU_CLOCK_GHZ
+PEAKS = Machine(
+    "example",
+    CPU_MEMORY_GBPS,
+    {name: rate * _PER_NS for name, rate in operations_per_clock(CPU.features, CPU.vector_bytes).items()},
+    bound_gbps=BYTES_PER_CLOCK * _PER_NS,
+)
+DEEPER = Experiment(
+    title="deeper panels",
+    description="KC 256 halves the passes over C.",
+    rubric=("set KC to 256",),
+    uplift=(5, 15),
+    innovation=25,
+)
+DECODE = Experiment(
+    title="decode fp8 in registers",
+    description="fp32 has the bits (x & 0x80) << 24 and (x & 0x7f) << 20, times 2^119: eight values at a time, no "
+    "table load for each while packing.",
+    rubric=("decode eight values at a time by AVX2 in decode_row", "0x80 stays a NaN"),
+    uplift=(10, 40),
+    innovation=70,
+)
+DOTS = Experiment(
+    title="bf16 dot products",
+    description="vdpbf16ps multiplies twice as many values per instruction as fp32 FMA.",
+    rubric=("pack pairs along k as bf16", "replace the FMAs of the micro-kernel by _mm512_dpbf16_ps"),
+    uplift=(30, 90),
+    innovation=60,
+)
+OVERTAKEN = "this machine has AMX, whose bf16 products are 8 times as fast as those of vdpbf16ps"
+FUSED = Experiment(
+    title="one fused kernel with bf16 tiles",
+    description="x and the weight are split into two bf16 parts each and multiplied by AMX; GELU, the row's mean and "
+    "variance and the sum are computed while a block of 16 rows is in L2: 5 passes over memory fewer.",
+    rubric=("split and pack the weight once per call", "16 rows per step and thread", "normalise the rows in place"),
+    uplift=(100, 300),
+    innovation=90,
+)
+IN_REGISTERS = """static inline void decode_row(const uint8_t* x, float* out, int64_t count) {
+    int64_t j = 0;
+    for (; j + 8 <= count; j += 8) {
+        __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)(x + j)));
+        __m256i sign = _mm256_slli_epi32(_mm256_and_si256(bytes, _mm256_set1_epi32(0x80)), 24);
+        __m256i size = _mm256_slli_epi32(_mm256_and_si256(bytes, _mm256_set1_epi32(0x7f)), 20);
+        __m256 value = _mm256_mul_ps(_mm256_castsi256_ps(_mm256_or_si256(sign, size)), _mm256_set1_ps(0x1p119f));
+        __m256 nan = _mm256_castsi256_ps(_mm256_cmpeq_epi32(bytes, _mm256_set1_epi32(0x80)));
+        _mm256_storeu_ps(out + j, _mm256_or_ps(value, nan));
+    }
+    for (; j < count; ++j) out[j] = table.value[x[j]];
+}
+"""
+"""The experiment `DECODE` without the header that it needs."""
+BY_TABLE = """static inline void decode_row(const uint8_t* x, float* out, int64_t count) {
+    for (int64_t j = 0; j < count; ++j) out[j] = table.value[x[j]];
+}
+"""
+
+
+def fp8() -> tuple[Assignment, Population]:
+    """Return fp8 GEMM in C++: two seeds, an experiment that succeeded, one that was declined, one that failed."""
+    problem = problems.find(FP8)
+    times = _reference_us(problem, problem.profile("cpu").benchmarks, PEAKS, 150)
+    naive, blocked = (file.read_text() for file in problem.seeds("cpp"))
+    deeper = KernelSource(blocked).with_tunables({"KC": 256}).text
+    broken = deeper.replace(BY_TABLE, IN_REGISTERS, 1)
+    log = "kernel.cpp:30:9: error: '__m256i' was not declared in this scope"
+    refused = Evaluation(
+        verdict=Verdict.COMPILE_ERROR,
+        reason=f"CompileError in its import: {log}",
+        evidence=(f"Traceback (most recent call last):\n  ...\nCompileError: {log}",),
+        compile=CompileReport(ok=False, compiler="g++", log=log),
+    )
+    declined = Evaluation(verdict=Verdict.DECLINED, reason=OVERTAKEN)
+    kernels = (
+        (kernel("cpp", 1, naive), _timed(times, 0.02)),
+        (kernel("cpp", 2, blocked), _timed(times, 0.95, against=("k00001", 0.02))),
+        (kernel("cpp", 3, deeper, 2, DEEPER), _timed(times, 1.05, against=("k00002", 0.95))),
+        (kernel("cpp", 4, placeholder("write/k00004", OVERTAKEN), 2, DOTS), declined),
+        (kernel("cpp", 5, broken, 3, DECODE), refused),
+    )
+    return assignment(problem), population(kernels)
+
+
+def kernelbench() -> tuple[Assignment, Population]:
+    """Return a KernelBench file in C++: the reference as a kernel, and a first experiment whose writer sent nothing."""
+    problem = problems.find(str(environment.root() / FILE))
+    (wrapped,) = (file.read_text() for file in problem.seeds("cpp"))
+    times = _reference_us(problem, problem.profile("cpu").benchmarks, PEAKS, 6)
+    silent = placeholder("write/k00002", "the writer sent no kernel: the reply is empty")
+    nothing = Evaluation(verdict=Verdict.ABSENT, reason=missing(silent))
+    kernels = (
+        (kernel("cpp", 1, wrapped), _timed(times, 1.0)),
+        (kernel("cpp", 2, silent, 1, FUSED), nothing),
+    )
+    return assignment(problem), population(kernels)
+
+
+def assignment(problem: Problem) -> Assignment:
+    """Return the assignment: kernels in C++ on a CPU with AMX."""
+    return Assignment(
+        problem=problem,
+        profile=problem.profile("cpu"),
+        language="cpp",
+        target="cpu",
+        cpu=CPU,
+        peaks=PEAKS,
+        knowledge=knowledge.load([environment.root() / path for path in Knowledge().paths]),
+        knowledge_tokens=Knowledge().tokens,
+        most_findings=Knowledge().findings,
+    )
+
+
+def population(kernels: Sequence[tuple[Kernel, Evaluation]]) -> Population:
+    """Return the population of these kernels and their evaluations."""
+    return Population(tuple(Trial(kernel=kernel, evaluation=evaluation) for kernel, evaluation in kernels))
+
+
+def kernel(
+    language: Language,
+    number: int,
+    source: str,
+    base: int = 0,
+    experiment: Experiment | None = None,
+    report: str = "",
+) -> Kernel:
+    """Return the kernel of a number; an experiment is on the kernel `base`."""
+    return Kernel(
+        name=f"k{number:05d}",
+        language=language,
+        source=source,
+        base=f"k{base:05d}" if base else None,
+        reference=f"k{max(base - 1, 1):05d}" if base else None,
+        experiment=experiment,
+        generation=max(number - 2, 0),
+        report=report,
+    )
+
+
+def _timed(
+    reference_us: Mapping[str, float],
+    ratio: float,
+    against: tuple[str, float] = ("", 0.0),
+) -> Evaluation:
+    """Return a kernel's times: `ratio` times the reference's speed, and a pair with its base if it has one."""
+    times = {case: us / ratio for case, us in reference_us.items()}
+    timings = tuple(Timing(case=case, time_us=us, interval_us=(0.98 * us, 1.02 * us)) for case, us in times.items())
+    speedups = [_speedup(times, REFERENCE, ratio)]
+    if against[0]:
+        speedups.append(_speedup(times, against[0], ratio / against[1]))
+    return Evaluation(verdict=Verdict.OK, timings=timings, speedups=tuple(speedups))
+
+
+def _speedup(times: Mapping[str, float], against: str, ratio: float) -> Speedup:
+    pairs = {case: PairedTime(time_us=us, against_us=us * ratio) for case, us in times.items()}
+    return Speedup(against=against, ratio=ratio, interval=(ratio * 0.97, ratio * 1.03), cases=pairs)
+
+
+def _reference_us(problem: Problem, cases: Sequence[Case], machine: Machine, slower: float) -> dict[str, float]:
+    """Return the reference's time by case: 100 us, and `slower` times the roofline floor."""
+    return {case.name: slower * roofline_us(problem.work(case), machine) + 100 for case in cases}

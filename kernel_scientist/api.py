@@ -1,0 +1,146 @@
+"""The use cases as functions. Commands print what these return, and a notebook imports the same ones:
+
+    import kernel_scientist as ks
+    print(ks.evaluate("kernel.py", problem="rmsnorm").speedup)
+
+`overrides` are the same as `--set` on the command line (`["harness.noise_runs=0"]`), `params_file` is another
+params.yaml. Raises SetupError if the call or this machine is wrong, with one sentence; a kernel's fault is a verdict.
+With PREFECT_API_URL set they are flows on that server, otherwise `optimize` starts a server for its campaign and the
+others need none.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+from kernel_scientist.records.campaign_result import CampaignResult
+from kernel_scientist.records.params import load
+from kernel_scientist.records.results import EvaluationResult, ValidationResult
+
+File = str | Path
+
+
+def evaluate(
+    file: File,
+    problem: str | None = None,
+    target: str | None = None,
+    against: File | None = None,
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+) -> EvaluationResult:
+    """Compile, check and time one kernel file, beside the reference and `against` (another file).
+
+    `target`: `auto`, `cpu`, `cuda`, `rocm`, `model:mi300x`, `pool:NAME`, `kernelbot`. The result's speedup is over
+    `against`, without one over the reference.
+    """
+    from kernel_scientist.campaign import preflight, single
+
+    named = _named(problem, target)
+    params = load(params_file, overrides, named)
+    preflight.kernels(params, [Path(one) for one in (file, against) if one])
+    if _is_server_set():
+        return _flow("evaluate", [*overrides, *_overriding(named)], params_file, file=str(file), against=_text(against))
+    return single.evaluate(str(file), params, _text(against))
+
+
+def validate(
+    file: File | None = None,
+    problem: str | None = None,
+    target: str | None = None,
+    against: File | None = None,
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+    recorded: bool = False,
+) -> ValidationResult:
+    """Confirm a kernel in fresh processes, on new seeds and held-out cases.
+
+    `file`: the standing champion without one. `against`: the kernel that it must beat, by default the problem's last
+    seed. `recorded`: the confirmation that a campaign wrote beside the file will do if all that it depends on is the
+    same.
+    """
+    from kernel_scientist.campaign import champions, preflight, single
+    from kernel_scientist.campaign import recorded as known
+
+    named = _named(problem, target)
+    params = load(params_file, overrides, named)
+    file = file or champions.file(params)
+    preflight.kernels(params, [Path(one) for one in (file, against) if one])
+    if recorded and not against and (found := known.confirmation(Path(file), params)):
+        return found
+    if _is_server_set():
+        return _flow("validate", [*overrides, *_overriding(named)], params_file, file=str(file), against=_text(against))
+    return single.validate(str(file), params, _text(against))
+
+
+def optimize(
+    problem: str | None = None,
+    target: str | None = None,
+    resume: bool | str = False,
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+) -> CampaignResult:
+    """Run one campaign and confirm its champion.
+
+    `resume`: go on with the latest campaign of the problem, language and target (true), or with the one of this id.
+    """
+    from kernel_scientist.campaign import outlook, preflight
+    from kernel_scientist.workers import prepared
+
+    named = _named(problem, target)
+    params = load(params_file, overrides, named)
+    outlook.require(params, resume)
+    with prepared.started_ahead(params, *preflight.resolve(params)):
+        return _flow("optimize", [*overrides, *_overriding(named)], params_file, resume=resume)
+
+
+def suite(
+    name: str,
+    paths: Sequence[File],
+    level: int | None = None,
+    jobs: int = 1,
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+) -> dict[str, Any]:
+    """Run a campaign for each of many problems; return the JSON of `kernel-scientist suite`.
+
+    `paths`: problems' files, or folders that contain them. `level`: only those in folders named level<N>
+    (KernelBench). `jobs`: campaigns at the same time, where no CPU is timed.
+    """
+    from kernel_scientist.campaign.suite import Suite
+    from kernel_scientist.records import environment
+    from kernel_scientist.tracking.access import require_usable
+
+    params, places = load(params_file, overrides), [str(path) for path in paths]
+    Suite.of(name, places, level).require_quiet(params, jobs)
+    require_usable(environment.tracking_uri(params.tracking.uri))
+    return _flow("suite:run", overrides, params_file, name=name, paths=places, level=level, jobs=jobs)
+
+
+def _flow(entry: str, overrides: Sequence[str], params_file: str | None, **arguments: Any) -> Any:
+    """Run a flow, on the server that is set, else on one of its own. The domain knows it by its name only."""
+    from kernel_scientist.campaign import preflight
+
+    module, _, function = entry.partition(":")
+    preflight.prefect()
+    with resolve_name("flows.server:serving")((f"flows.{module}", "mlflow.store.tracking.sqlalchemy_store")):
+        flow = resolve_name(f"flows.{module}:{function or module}")
+        return flow(overrides=list(overrides), params_file=params_file, **arguments)
+
+
+def _is_server_set() -> bool:
+    return bool(os.environ.get("PREFECT_API_URL"))
+
+
+def _named(problem: str | None, target: str | None) -> dict[str, str]:
+    return {name: value for name, value in (("problem", problem), ("target", target)) if value is not None}
+
+
+def _overriding(named: dict[str, str]) -> list[str]:
+    return [f"{key}={json.dumps(value)}" for key, value in named.items()]
+
+
+def _text(file: File | None) -> str | None:
+    return None if file is None else str(file)

@@ -1,0 +1,282 @@
+"""Checks timed cases by value, of a kernel for a GPU that is not here.
+
+Kernels choose their path by the shape of the inputs. A small case therefore proves nothing for a timed one. The machine
+(`gpu.machine`) executes each timed case whole as long as its share of the time lasts, and otherwise runs of workgroups
+drawn at random. What they computed is compared here with the reference.
+"""
+
+import functools
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from pydantic import BaseModel, Field, ValidationError
+
+from kernel_scientist.evaluation.correctness.memory_report import MemoryReports
+from kernel_scientist.evaluation.driver import Driver
+from kernel_scientist.evaluation.inputs import InputSet
+from kernel_scientist.problems.trees import changed
+from kernel_scientist.records.evaluation import Launch
+from kernel_scientist.records.kernel import Case, Verdict
+from kernel_scientist.sandbox import protocol
+from kernel_scientist.sandbox.failure import KernelFailure, printable
+from kernel_scientist.workers.client import ExecutionMode, Output, WorkerClient
+from kernel_scientist.workers.untrusted.outputs import tensors
+from kernel_scientist.workers.validation import protocol_violation
+
+MOST_OUTPUT_BYTES = 1 << 30
+MOST_BOXES = 64
+LEAST_S = 0.2
+"""Seconds that every case gets, also when the time is over."""
+AT_ONCE = 1e-6
+"""Seconds after which no further workgroups run than those that are counted, and a few."""
+ALL_OF_IT = 0.0
+"""No limit to the seconds of a case but that of a call."""
+Box = tuple[slice, ...]
+Tuned = tuple[tuple[str, Mapping[str, str]], ...]
+
+
+class Extent(BaseModel):
+    """What of a call's launches a worker executed."""
+
+    launches: list[tuple[str, int, int]]
+    """Kernel, executed programs, all programs."""
+    parts_of_several: bool = False
+    """Whether there were several launches, of which one or more were executed in part."""
+    seconds: float = Field(ge=0, allow_inf_nan=False)
+    """CPU time of the call."""
+
+
+class ExecutedCall(BaseModel):
+    """A worker's report on a call of which it executed all or a part."""
+
+    known: list[list[tuple[int, int]]]
+    """(first, count) of the computed elements of each output tensor, in its flattened order."""
+    extent: Extent
+    counts: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+    """What each launch did, if it was asked for (`evaluate.counted`)."""
+    operations: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+    """Operations of torch among the launches."""
+
+
+class TimedCases:
+    """Checks the values of one kernel's timed cases."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        inputs: dict[str, InputSet],
+        launches: Sequence[Launch],
+        watched: Collection[str] = (),
+        counted: Collection[str] = (),
+    ) -> None:
+        """`inputs`: by case, kept from kernel to kernel because generating large ones takes long. `launches`: of all
+        cases, as far as they are known. `watched`: names of kernels that checking runs have executed; others, which run
+        on timed cases only, are watched here. `counted`: names of cases whose launches the machine also counts."""
+        self.driver, self.problem, self.harness, self._inputs = driver, driver.problem, driver.harness, inputs
+        self._launches, self._left_s, self._counted = launches, driver.harness.executed_s, counted
+        self._watched = set(watched)
+        self._returned: Any = None
+        """What the reference returned last: the structure of the output."""
+        self.calls: dict[str, ExecutedCall] = {}
+        """The last report on each case."""
+        self._rng = random.SystemRandom()
+
+    def run(self, worker: WorkerClient, cases: Sequence[Case]) -> str:
+        """Check every case; return a sentence on what was covered. Raises KernelFailure.
+
+        Cases with launches that no earlier case had come first; the others are left out when the time is over.
+        """
+        checked, reports = 0, MemoryReports()
+        for place, (case, is_required) in enumerate(self._in_order(cases, self._launches)):
+            if is_required or case.name in self._counted or self._left_s > 0:
+                share_s = max(self._left_s / (len(cases) - place), LEAST_S)
+                checked += self._checked(worker, case, reports, share_s)
+        return f"values compared on {checked} of {len(cases)} timed cases, {reports.words('there')}"
+
+    def count(self, worker: WorkerClient, case: Case) -> None:
+        """Execute samples of a case's launches and count what they do; nothing is compared. Raises KernelFailure."""
+        reports, launches = MemoryReports(), [one for one in self._launches if one.case == case.name]
+        self._call(worker, case, reports, ExecutionMode(AT_ONCE, _tuned(launches), True))
+        self.calls[case.name] = _parsed(reports.last)
+
+    def _checked(self, worker: WorkerClient, case: Case, reports: MemoryReports, share_s: float) -> bool:
+        """Check a case. Returns whether anything of it could be compared.
+
+        A part of the workgroups says something if each writes its own results. Of several launches the later ones may
+        read what is missing then, so all of them are executed whole, if there is time.
+        """
+        launches = [one for one in self._launches if one.case == case.name]
+        done = len(launches) <= 1 and self._check(worker, case, launches, reports, share_s)
+        done = done or (self._left_s > 0 and self._check(worker, case, launches, reports, ALL_OF_IT))
+        if done and self._left_s > 0:
+            self._watch(worker, case, _tuned(launches), reports)
+        return done
+
+    def _watch(self, worker: WorkerClient, case: Case, tuned: Tuned, reports: MemoryReports) -> None:
+        """Make a checking run if the case launches kernels that none has executed, and could be executed whole."""
+        launched, before_s = self.calls[case.name].extent.launches, reports.seconds
+        new = {name for name, _, _ in launched} - self._watched
+        if new and all(executed == every for _, executed, every in launched):
+            self._call(worker, case, reports, ExecutionMode(tuned=tuned, checked=True))
+            self._watched |= new
+            self._left_s -= reports.seconds - before_s
+
+    def _in_order(self, cases: Sequence[Case], launches: Sequence[Launch]) -> Iterator[tuple[Case, bool]]:
+        seen: set[tuple[Any, ...]] = set()
+        later: list[Case] = []
+        for case in self._rng.sample(cases, len(cases)):
+            mine = {_configuration(one) for one in launches if one.case == case.name}
+            if mine <= seen and mine:
+                later.append(case)
+            else:
+                seen |= mine
+                yield case, True
+        yield from ((case, False) for case in later)
+
+    def _check(
+        self, worker: WorkerClient, case: Case, launches: Sequence[Launch], reports: MemoryReports, seconds: float
+    ) -> bool:
+        """Check a case; a worker executes no more of it after so many seconds. Returns whether it could be compared."""
+        part = ExecutionMode(seconds, _tuned(launches), case.name in self._counted)
+        output = self._call(worker, case, reports, part)
+        call = self.calls[case.name] = _parsed(reports.last)
+        self._left_s -= call.extent.seconds
+        if call.extent.parts_of_several:
+            return False
+        _require_executed(case, call.extent, launches)
+        self._require_right(self._inputs[case.name], output, call)
+        return True
+
+    def _call(self, worker: WorkerClient, case: Case, reports: MemoryReports, part: ExecutionMode) -> Output:
+        """Call the kernel on a case's inputs; return its output, which is whole or not."""
+        if case.name not in self._inputs:
+            self._inputs[case.name] = self.driver.inputs.draw(case)
+        inputs = self._inputs[case.name]
+        worker.execute(part)
+        self.driver.deliver(worker, {0: inputs})
+        write, inspect = (
+            functools.partial(work, worker, {0: inputs}) for work in (self.driver.write, self.driver.inspect)
+        )
+        with reports.of_call(worker):
+            try:
+                _, outputs = worker.run_row([0], write, inspect, MOST_OUTPUT_BYTES, self.harness.executed_timeout_s)
+            except KernelFailure as failure:
+                raise KernelFailure(failure.verdict, f"{case.name}: {failure.reason}", failure.evidence) from failure
+        return outputs[0]
+
+    def _require_right(self, inputs: InputSet, output: Output, call: ExecutedCall) -> None:
+        name = inputs.case.name
+        try:
+            found = tensors(protocol.decode(output.tree, list(output.buffers), None))
+        except protocol.WireError as error:
+            raise KernelFailure(Verdict.REJECTED, f"{name}: its output is not data: {error}") from error
+        if len(found) != len(call.known):
+            raise protocol_violation("a report on other outputs")
+        compared = 0
+        for position, (tensor, runs) in enumerate(zip(found, call.known, strict=True)):
+            known = _mask(tensor, runs)
+            compared += int(known.sum())
+            boxes = _boxes(known) if len(found) == 1 else [(slice(None),) * tensor.dim()]
+            if boxes:
+                self._compare(inputs, found, position, known, boxes[0])
+            for box in boxes[1:]:
+                self._compare(inputs, found, position, known, box, is_first=False)
+        if not compared:
+            raise KernelFailure(Verdict.INCORRECT, f"{name}: its programs write no element of the output")
+
+    def _compare(
+        self,
+        inputs: InputSet,
+        found: Sequence[torch.Tensor],
+        position: int,
+        known: torch.Tensor,
+        box: Box,
+        is_first: bool = True,
+    ) -> None:
+        """Raise KernelFailure unless the known elements of a box of the output at `position` are right.
+
+        The first box of an output shows its type and shape. Of a later one the reference is needed beside the problem's
+        own check only to fill in elements that are not known.
+        """
+        tensor = found[position]
+        data, widened = self.problem.part(inputs.data, box, tensor.shape)
+        if not is_first and len(found) == 1 and bool(known[widened].all()):
+            self._require(inputs.case, data, changed(self._returned, lambda _: tensor[widened]), box)
+            return
+        self._returned = expected = self.problem.reference(data)
+        outputs = tensors(expected)
+        if len(found) != len(outputs):
+            reason = f"{inputs.case.name}: it returned {len(found)} tensors, the reference {len(outputs)}"
+            raise KernelFailure(Verdict.INCORRECT, reason)
+        buffers = [one.dtype for place in self.problem.writes for one in tensors(data[place])]
+        if tensor.dtype not in (outputs[position].dtype, *buffers):
+            reason = f"{inputs.case.name}: it returned {tensor.dtype}, the reference {outputs[position].dtype}"
+            raise KernelFailure(Verdict.INCORRECT, reason)
+        if outputs[position].shape != tensor[widened].shape:
+            shapes = f"{tuple(tensor.shape)}; the reference's part has {tuple(outputs[position].shape)}"
+            raise KernelFailure(Verdict.INCORRECT, f"{inputs.case.name}: its output has shape {shapes}")
+        outputs[position] = torch.where(known[widened], tensor[widened], outputs[position])
+        rest = iter(outputs)
+        self._require(inputs.case, data, changed(expected, lambda _: next(rest)), box)
+
+    def _require(self, case: Case, data: Any, output: Any, box: Box) -> None:
+        good, message = self.problem.check(data, output)
+        if not good:
+            place = ", ".join(f"{s.start}:{s.stop}" for s in box if s.start is not None)
+            raise KernelFailure(Verdict.INCORRECT, f"{case.name}, elements [{place}] of the output: {message}")
+
+
+def _require_executed(case: Case, extent: Extent, launches: Sequence[Launch]) -> None:
+    """Raise KernelFailure that names what was launched and not executed."""
+    missing = [f"{name} ({total} programs)" for name, executed, total in extent.launches if total and not executed]
+    names = [name for name, _, _ in extent.launches]
+    missing += [one.kernel for one in launches if one.kernel not in names]
+    if missing:
+        reason = f"{case.name}: launched and never executed: {', '.join(dict.fromkeys(missing))}"
+        raise KernelFailure(Verdict.REJECTED, printable(reason))
+
+
+def _tuned(launches: Sequence[Launch]) -> Tuned:
+    return tuple((one.kernel, one.constants) for one in launches if one.autotuned)
+
+
+def _configuration(launch: Launch) -> tuple[Any, ...]:
+    return launch.kernel, launch.code, tuple(sorted(launch.constants.items()))
+
+
+def _parsed(report: protocol.Header) -> ExecutedCall:
+    try:
+        calls: Any = report["calls"]
+        return ExecutedCall.model_validate(calls[-1])
+    except (ValidationError, LookupError, TypeError) as error:
+        raise protocol_violation("no report on what it executed") from error
+
+
+def _mask(tensor: torch.Tensor, runs: Sequence[tuple[int, int]]) -> torch.Tensor:
+    """Return which elements a worker computed. Raises KernelFailure for runs outside of the tensor."""
+    flat = torch.zeros(tensor.numel(), dtype=torch.bool)
+    for first, count in runs:
+        if not 0 <= first <= first + count <= tensor.numel():
+            raise protocol_violation("elements outside of its output")
+        flat[first : first + count] = True
+    return flat.reshape(tensor.shape)
+
+
+def _boxes(known: torch.Tensor) -> list[Box]:
+    """Return boxes that together contain all known elements: products of runs of indices per dimension."""
+    boxes: list[Box] = [()]
+    for dim in range(known.dim()):
+        boxes = [(*box, run) for box in boxes for run in _runs_of(known, box, dim)]
+        if len(boxes) > MOST_BOXES:
+            return [tuple(slice(0, size) for size in known.shape)]
+    return boxes
+
+
+def _runs_of(known: torch.Tensor, box: Box, dim: int) -> list[slice]:
+    inside = known[box]
+    others = [d for d in range(known.dim()) if d != dim]
+    line = inside.any(dim=others).int() if others else inside.int()
+    edges = torch.diff(line, prepend=line.new_zeros(1), append=line.new_zeros(1)).nonzero().flatten().tolist()
+    return [slice(first, end) for first, end in zip(edges[::2], edges[1::2], strict=True)]

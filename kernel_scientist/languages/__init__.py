@@ -1,1 +1,0 @@
-"""The old address of `load`, for kernels in older campaigns."""
