@@ -21,12 +21,13 @@ from kernel_scientist.records.params import Knowledge, load
 from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.roles import Assignment
 
+A_LOAD = "tl.load(a_ptrs, mask=in_m[:, None])"
 EVALUATIONS = environment.root() / "docs" / "prompts" / "evaluations"
 COMPILERS = {"triton": "Triton 3.7.1", "hip": "hipcc, HIP 6.4.43483"}
 LARGER = Experiment(
     title="tiles of 128 x 128",
-    description="A tile of 128 x 128 reads every line of A and B half as often as one of 64 x 64, and L2 is the limit "
-    "of the large cases. 8 warps instead of 4 keep the accumulator at 64 registers per lane.",
+    description="Tiles of 128 x 128 read every byte of A and B half as often as tiles of 64 x 64, and L2 is the limit "
+    "of the large cases. With 8 warps accumulator and partial sum take 32 registers per lane each, not 64.",
     rubric=("set BLOCK_M and BLOCK_N to 128", "set num_warps to 8"),
     uplift=(10, 40),
     innovation=20,
@@ -40,9 +41,9 @@ DEEPER = Experiment(
 )
 UNMASKED = Experiment(
     title="A is loaded without a mask",
-    description="Masked loads compare and select per element in the loop over k. Rows beyond m reach only elements "
-    "that are not stored, so A needs no mask.",
-    rubric=("drop the mask of the load of A", "keep the mask of the store"),
+    description="Every load of A selects an offset per lane by its mask, in the loop over k. Rows that are clamped to "
+    "the last one need no mask: what they add to the accumulator is not stored.",
+    rubric=("clamp the rows in A's addresses to m - 1 before the loop", "drop the mask of A's load, keep the store's"),
     uplift=(3, 15),
     innovation=30,
 )
@@ -56,8 +57,8 @@ WIDER = Experiment(
 )
 SHARED = Experiment(
     title="columns of B in LDS",
-    description="All waves of a workgroup read the same bytes of B: from LDS one of the two byte loads per product no "
-    "longer goes through L1, which limits every case.",
+    description="All lanes of a wave load the same byte of B: from LDS one of the two byte loads per product no longer "
+    "goes through L1, which limits every case.",
     rubric=("copy 128 k of the workgroup's 8 columns to __shared__ memory", "read B from there in the loop over kk"),
     uplift=(10, 40),
     innovation=40,
@@ -79,7 +80,7 @@ def triton_kernels() -> tuple[Kernel, ...]:
     naive, tiled = (file.read_text() for file in problems.find(FP8).seeds("triton"))
     larger = KernelSource(tiled).with_tunables({"BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 8}).text
     deeper = KernelSource(tiled).with_tunables({"num_stages": 3}).text
-    unmasked = larger.replace("tl.load(a_ptrs, mask=in_m[:, None])", "tl.load(a_ptrs)", 1)
+    unmasked = _edited(larger, (A_LOAD, "tl.load(a_ptrs)"))
     return (
         kernel("triton", 1, naive),
         kernel("triton", 2, tiled),
@@ -87,6 +88,18 @@ def triton_kernels() -> tuple[Kernel, ...]:
         kernel("triton", 4, deeper, 2, DEEPER, "num_stages is 3; nothing else was changed."),
         kernel("triton", 5, unmasked, 3, UNMASKED),
     )
+
+
+def triton_drafts() -> list[str]:
+    """Return two drafts of the experiment that failed: that one, and one that clamps the rows as planned."""
+    wrong, rows = triton_kernels()[-1].source, "offs_k[None, :] * m + {}[:, None]"
+    return [wrong, _edited(wrong, (rows.format("offs_m"), rows.format("tl.minimum(offs_m, m - 1)")))]
+
+
+def hip_drafts() -> list[str]:
+    """Return two drafts of the experiment that failed: that one, and one with the barrier that it lacks."""
+    wrong, after = hip_kernels()[-1].source, "        for (int kk = block * SCALED;"
+    return [wrong, _edited(wrong, (after, f"        __syncthreads();  // before it is read\n{after}"))]
 
 
 def hip_kernels() -> tuple[Kernel, ...]:
@@ -140,7 +153,8 @@ def assignment(language: Language) -> Assignment:
 
 def _with_columns_in_lds(source: str) -> str:
     """Return the kernel with the workgroup's columns of B in LDS, but without the barrier before they are read."""
-    changes = (
+    return _edited(
+        source,
         (
             "    if (i >= m || j >= n) return;\n",
             "    __shared__ unsigned char tile[SCALED][TILE_N];  // of B\n"
@@ -162,6 +176,9 @@ def _with_columns_in_lds(source: str) -> str:
         ),
         ("    c[(long)i * n + j] =", "    if (inside) c[(long)i * n + j] ="),
     )
+
+
+def _edited(source: str, *changes: tuple[str, str]) -> str:
     for before, after in changes:
         assert before in source, before
         source = source.replace(before, after, 1)

@@ -134,7 +134,7 @@ def test_the_writer_sees_what_others_write_and_the_fastest_kernel(tmp_path: Path
         agent.write(population, given, Lessons())
         prompt = server.requests[0]["messages"][-1]["content"]
     assert "- k00009, on k00002: prefetch (writing)" in prompt and "own title" not in prompt
-    assert "The fastest kernel so far is k00003 (deeper panels)" in prompt
+    assert "The fastest kernel so far is k00003 (six rows per register tile)" in prompt
 
 
 def test_a_designer_reads_documents_that_it_names_once(tmp_path: Path) -> None:

@@ -13,7 +13,11 @@ MEMORY = "memory: {} of lock_ptr in gemm_kernel, line 41 (while tl.atomic_cas(lo
     ("verdict", "reason", "bug"),
     [
         (Verdict.INCORRECT, MEMORY.format("uninitialised read", "reads what nothing has written"), "B.2 uninitialised"),
-        (Verdict.INCORRECT, MEMORY.format("write race", "programs of one launch use one address"), "C.1 race"),
+        (
+            Verdict.INCORRECT,
+            MEMORY.format("write race", "programs of one launch use one address"),
+            "C.1 wrong logic: a race",
+        ),
         (Verdict.INCORRECT, MEMORY.format("out-of-bounds read", "reads outside the tensor"), "B.3 wrong boundary"),
         (Verdict.INCORRECT, "3 of 4096 elements differ", "C.4 isolated"),
         (Verdict.INCORRECT, "3000 of 4096 elements differ", "C.1 wrong logic"),

@@ -47,7 +47,7 @@ BUGS = (
     Bug(
         "A.3",
         "wrong import",
-        "a header or module that is missing or not allowed",
+        "a header or module that does not exist or is not allowed",
         "include only headers of the compiler, the standard library and Linux, such as <immintrin.h>, <omp.h>, "
         "<sys/syscall.h>; import only kernel_scientist, torch and the standard library",
         {
@@ -67,10 +67,10 @@ BUGS = (
         "B.2",
         "missing definition",
         "a name that is used and not declared",
-        "declare it, or pass it as a define; each entry of TUNABLES becomes a macro",
+        "include its header, declare it, or pass it as a define; each entry of TUNABLES becomes a macro",
         {
             "triton": "define it, or pass it to the kernel; of the globals a kernel sees only those of tl.constexpr",
-            "*": "declare it, or pass it as a define or a template argument",
+            "*": "include its header, declare it, or pass it as a define or a template argument",
         },
     ),
     Bug(
@@ -78,7 +78,10 @@ BUGS = (
         "wrong boundary",
         "an access outside a buffer: a missing tail, a mask that is too wide",
         "compute the last tile's extent from the sizes; process the remainder with a scalar loop or a mask",
-        {"triton": "mask loads and stores by the sizes, with `other=` where a masked lane's value is used"},
+        {
+            "triton": "mask loads and stores by the sizes, with `other=` where a masked lane's value is used; or clamp "
+            "the index, or stop a step earlier, where the experiment wants no mask"
+        },
     ),
     Bug(
         "B.4",
@@ -133,9 +136,10 @@ UNINITIALISED = Bug(
 )
 RACE = Bug(
     "C.1",
-    "race",
-    "programs of one launch use the same address without atomics, and the order of programs is not defined",
-    "give each program addresses of its own, use an atomic (`sem`, `scope`), or split the work into two launches",
+    "wrong logic: a race",
+    "lanes, waves or programs use the same address, one of them writes, and nothing orders them",
+    "within a workgroup a barrier between the two, reached by all of its waves (`__syncthreads()` or "
+    "`tl.debug_barrier()`); between programs addresses of their own, an atomic, or two launches",
 )
 
 _COMPILER = (

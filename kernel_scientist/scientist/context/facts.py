@@ -11,7 +11,7 @@ from kernel_scientist.hardware.peaks import Machine, floor_limit, floor_us, roof
 from kernel_scientist.population.entry import order, over_base, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Speedup, Trial, geomean
-from kernel_scientist.records.kernel import REFERENCE
+from kernel_scientist.records.kernel import REFERENCE, Verdict
 from kernel_scientist.scientist.context import gpu_facts
 from kernel_scientist.scientist.context.outcomes import NOT_PAIRED, conditions, fastest, outcome, spread, title
 from kernel_scientist.scientist.prompts import rounded_us
@@ -80,16 +80,20 @@ def _row(trial: Trial, cases: Sequence[str], places: Mapping[str, int]) -> dict[
     test, base = trial.evaluation.test, over_base(trial)
     own = trial.evaluation.speedup_over(REFERENCE)
     rival = test if test and test.against not in (REFERENCE, trial.kernel.base) else None
-    place = places.get(trial.kernel.name)
+    place, verdict = places.get(trial.kernel.name), trial.evaluation.verdict
     return {
         "name": trial.kernel.name,
         "base": trial.kernel.base or ("seed" if trial.kernel.is_seed else "earlier campaign"),
         "reference": trial.kernel.reference,
         "title": title(trial),
-        "verdict": trial.evaluation.verdict.value,
+        "verdict": "no kernel was sent" if verdict is Verdict.ABSENT else verdict.value,
         "place": place or (f"> {MOST_PLACES}" if score(trial) else "-"),
         "over_base": str(base) if base else NOT_PAIRED if own and trial.kernel.base else "-",
-        "over_rival": _over_rival(rival) if rival else "-",
+        "over_rival": _over_rival(rival)
+        if rival
+        else "(its base)"
+        if test and test.against == trial.kernel.base
+        else "-",
         "speedup": str(own) if own else "-",
         "limits": gpu_facts.limit_counts(trial),
         "times": _cells(trial.evaluation.times_us, cases),

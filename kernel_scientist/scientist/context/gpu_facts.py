@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.issue import SHAPE, pipeline_cycles
 from kernel_scientist.gpu.model.predict import SIMDS
 from kernel_scientist.hardware import occupancy
@@ -106,7 +107,11 @@ def _shares(group: Sequence[Prediction]) -> str:
 def provenance(trial: Trial) -> str:
     """Return what the performance model was calibrated by; empty without predictions."""
     first = next(iter(trial.evaluation.predictions), None)
-    return first.basis if first else ""
+    if first is None:
+        return ""
+    fitted = constants.of(first.machine)
+    reached = f"{100 * fitted.hbm:.0f} % of memory's data-sheet rate and {100 * fitted.l2:.0f} % of L2's"
+    return f"{first.basis}; it takes {reached}, and L2 moves whole lines of 128 bytes"
 
 
 def resources(trial: Trial) -> str:

@@ -21,6 +21,8 @@ MOST_TRIED, MOST_ANCESTORS, MOST_BETS = 30, 10, 100
 """Rows of earlier experiments; those of them on the way from seed to base; latest experiments in a record of bets."""
 MOST_REASON = 300
 """Characters of a reason in a table."""
+SLOWER, MOST_SLOWER = 0.995, 5
+"""Ratio below which a case is named as slower, and most of these cases."""
 MOST_RELATED = 5
 LEADERS = 2
 MOST_RANKED = 100
@@ -76,7 +78,9 @@ def spread(population: Population, trial: Trial) -> str:
     (least, worst, least_text), (most, best, most_text) = gains[0], gains[-1]
     if most - least < 0.01:
         return "alike in all cases"
-    return f"from {least_text} ({worst}) to {most_text} ({best})"
+    slower = [f"{text} ({case})" for ratio, case, text in gains[1:] if ratio < SLOWER <= most][:MOST_SLOWER]
+    also = f"; slower also {', '.join(slower)}" if slower else ""
+    return f"from {least_text} ({worst}) to {most_text} ({best}){also}"
 
 
 def _case_gains(population: Population, trial: Trial) -> Iterator[tuple[float, str, str]]:
