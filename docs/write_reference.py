@@ -12,7 +12,16 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from kernel_scientist.cli import main
-from kernel_scientist.records import evaluation, gpu, kernel, param_comments, params, source_line
+from kernel_scientist.records import (
+    campaign_result,
+    evaluation,
+    gpu,
+    kernel,
+    param_comments,
+    params,
+    results,
+    source_line,
+)
 from kernel_scientist.records.base import Record
 from kernel_scientist.report import screen, status
 
@@ -145,7 +154,7 @@ def _help(command: click.Command) -> str:
 
 
 def _records() -> str:
-    modules = (kernel, evaluation, source_line, gpu, status, screen)
+    modules = (results, campaign_result, kernel, evaluation, source_line, gpu, status, screen)
     found = [r for module in modules for r in vars(module).values() if _own(r, module.__name__)]
     sections = [f"## {record.__name__}\n\n{_doc(record)}\n\n{_record(record)}" for record in found]
     verdicts = ", ".join(f"`{verdict.value}`" for verdict in kernel.Verdict)

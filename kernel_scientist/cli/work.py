@@ -23,14 +23,13 @@ from kernel_scientist.cli.common import (
     written,
 )
 from kernel_scientist.records.errors import NO_REPLY, SetupError
-from kernel_scientist.records.kernel import Verdict
 
 if TYPE_CHECKING:
     from kernel_scientist.records.campaign_result import CurvePoint
 
 PROBLEM = text_option("--problem", "NAME", "The problem; default: that of params.yaml.")
 TARGET = text_option("--target", "NAME", "auto, cpu, cuda, rocm, model:mi300x, pool:NAME, kernelbot.")
-EXIT_CODES = {Verdict.OK: 0, Verdict.COMPILED: UNDECIDED, Verdict.INFRASTRUCTURE: UNDECIDED}
+EXIT_CODES = {"ok": 0, "compiled": UNDECIDED, "infrastructure": UNDECIDED}
 """By verdict; 1 for others."""
 VERBOSE = click.option("--verbose", is_flag=True, help="Also print clocks, sandbox, environment, compile report.")
 
@@ -90,7 +89,7 @@ def optimize(
     show(shown, as_json, tables.campaign(result))
     if NO_REPLY in result.stopped and not result.tokens:
         sys.exit(1)
-    sys.exit(0 if result.champion else EXIT_CODES.get(result.verdict or Verdict.INCORRECT, 1))
+    sys.exit(0 if result.champion else EXIT_CODES.get(result.verdict or "", 1))
 
 
 @click.command()

@@ -156,6 +156,8 @@ def sources_digest(*packages: str) -> str:
     """
     package, total = Path(__file__).resolve().parents[1], hashlib.sha256()
     for folder in packages:
+        if not (package / folder).exists():
+            raise FileNotFoundError(f"there is no {folder} in {package}, so no digest of it")
         for file in sorted((package / folder, *(package / folder).rglob("*"))):
             if file.suffix in (".py", ".cpp", ".h"):
                 total.update(f"{file.relative_to(package)}\0".encode() + file.read_bytes())

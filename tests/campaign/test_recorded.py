@@ -11,6 +11,7 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Confirmation
 from kernel_scientist.records.kernel import REFERENCE, Kernel
 from kernel_scientist.records.params import Params
+from tests import results
 from tests.conftest import Cli
 from tests.trials import trial
 
@@ -26,7 +27,7 @@ def champion(lab: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return lab / "champion" / "kernel.py"
 
 
-def write(folder: Path, params: Params, seed: str = "cpp_blocked", **validation: str) -> None:
+def write(folder: Path, params: Params, seed: str = "cpp_blocked", **fields: str) -> None:
     """As a campaign writes it that confirmed its champion against a seed, against `reference`, or against nothing."""
     folder.mkdir(exist_ok=True)
     (folder / "kernel.py").write_text(SOURCE)
@@ -34,7 +35,8 @@ def write(folder: Path, params: Params, seed: str = "cpp_blocked", **validation:
     file = folder.parent / SEEDS / f"{seed}.py"
     baseline = file.read_text() if file.exists() else seed
     key = recorded.key(params, *preflight.resolve(params), kernel, baseline)
-    (folder / recorded.FILE).write_text(json.dumps({**validation, recorded.KEY: key, "recorded": "a-campaign"}))
+    made = results.validation(**fields, key=key, recorded="a-campaign")
+    (folder / recorded.FILE).write_text(made.model_dump_json())
 
 
 def test_it_is_used_and_its_answer_is_the_exit_code(champion: Path, cli_here: Cli) -> None:
@@ -79,7 +81,7 @@ def test_a_seed_without_others_had_nothing_to_beat(champion: Path, lab: Path) ->
     params = Params(problem="identity")
     write(champion.parent, params, "", verdict="ok", status="correct", why="right")
     found = recorded.confirmation(champion, params)
-    assert found and found["status"] == "correct"
+    assert found and found.status == "correct"
 
 
 @pytest.mark.parametrize(("name", "source"), [("k00001", "# k00001"), (REFERENCE, REFERENCE), ("", "")])

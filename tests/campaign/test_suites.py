@@ -14,8 +14,10 @@ from mlflow import MlflowClient
 from kernel_scientist.campaign import suite
 from kernel_scientist.campaign.suite import Suite, summary
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Params
 from kernel_scientist.report import tables
+from tests import results
 from tests.conftest import ROOT, Cli, lab_environment
 
 pytestmark = pytest.mark.slow
@@ -65,18 +67,18 @@ def test_fast_p_counts_correct_kernels_that_are_more_than_p_times_as_fast() -> N
 
 def test_a_suite_on_a_model_target_compares_predictions(tmp_path: Path) -> None:
     metrics = tmp_path / "campaign.json"
-    eager = {"kernel": "PyTorch eager", "predicted_us": 30.0, "reason": "predicted by a model"}
-    compiled = {"kernel": "torch.compile", "predicted_us": None, "reason": "not predicted: it depends on values"}
-    found = {"champion": "k1", "speedup": None, "interval": None, "why": "predicted", "bars": [eager, compiled]}
-    found["verdict"] = "ok"
-    rest = {"campaign": "c", "confirmed": False, "kernels": 3, "stopped": "", "usd": 0.0, "mlflow": {}}
-    metrics.write_text(json.dumps({**found, **rest, "predicted": {"geomean_us": 12.0}}))
+    eager = results.bar("PyTorch eager", 30.0, "predicted by a model")
+    compiled = results.bar("torch.compile", None, "not predicted: it depends on values")
+    found = results.campaign(
+        champion="k1", why="predicted", bars=(eager, compiled), verdict=Verdict.OK, predicted=results.predicted(12.0)
+    )
+    metrics.write_text(found.model_dump_json())
     row = suite.result_row(Path("level1/1_A.py"), metrics, "")
     assert row["correct"] and row["speedup"] == 2.5 and row["times"] == "predicted"
     result = summary("one", [row])
     assert result["fast_p"]["2"] == 1.0 and result["torch.compile"]["compared"] == 0
     assert "predicted times" in "\n".join(str(part) for part in tables.suite(result))
-    metrics.write_text(json.dumps({**found, **rest, "predicted": {"geomean_us": 12.0}, "verdict": "incorrect"}))
+    metrics.write_text(found.model_copy(update={"verdict": Verdict.INCORRECT}).model_dump_json())
     wrong = suite.result_row(Path("level1/1_A.py"), metrics, "")
     assert not wrong["correct"] and wrong["speedup"] is None
     assert summary("one", [wrong])["fast_p"] == {"0": 0.0, "1": 0.0, "1.5": 0.0, "2": 0.0}
@@ -108,9 +110,8 @@ def test_a_result_is_kept_once_models_replied_and_the_confirmation_was_decided(
     def called(command: Sequence[str], log: Path, api: str | None) -> str:
         metrics = Path(command[command.index("--metrics") + 1])
         assert not metrics.exists()
-        found = {"champion": "k1", "speedup": 1.5, "interval": [1.4, 1.6], "why": "", "bars": [], "predicted": None}
-        rest = {"campaign": "c", "confirmed": True, "kernels": 3, "usd": 0.0, "mlflow": {}}
-        metrics.write_text(json.dumps({**found, **rest, **outcomes.pop(0)}))
+        found = results.campaign(champion="k1", speedup=1.5, interval=(1.4, 1.6), confirmed=True, **outcomes.pop(0))
+        metrics.write_text(found.model_dump_json())
         return ""
 
     done, no_reply = "all generations are done", "llm.writer: no model replies; a: no answer"

@@ -180,7 +180,7 @@ def test_only_a_campaign_can_be_resumed_after_ctrl_c(
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kernel_scientist.cli.common.ParamOptions.params", stopped)
+    monkeypatch.setattr(f"kernel_scientist.api.{command}", stopped)
     done = cli_here(*((command, "kernel.py") if command == "evaluate" else (command,)))
     assert done.returncode == 130 and without_progress(done.stderr)[0].startswith("stopped")
     assert ("optimize --resume" in done.stderr) == (command == "optimize")

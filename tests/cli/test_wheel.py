@@ -71,6 +71,10 @@ def test_a_wheel_without_extras_evaluates_a_kernel_outside_of_the_checkout(insta
     done = installed("kernel-scientist", "evaluate", str(kernel), "--problem", "rmsnorm", *quick, "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["verdict"] == "ok", done.stderr
 
+    line = "import kernel_scientist as ks; print(ks.evaluate({!r}, problem='rmsnorm', overrides={!r}).speedup)"
+    done = installed("python", "-c", line.format(str(kernel), ["harness.stages=1", "harness.noise_runs=0"]))
+    assert done.returncode == 0 and "x [" in done.stdout, done.stderr
+
     done = installed("kernel-scientist", "optimize")
     assert done.returncode == 2 and "there is no laboratory here or above" in done.stderr, done.stderr
     assert installed("kernel-scientist", "init", str(tmp_path / "lab")).returncode == 0

@@ -14,6 +14,7 @@ from kernel_scientist.records.approval import Approval, Promotion
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Params
 from tasks import approval
+from tests import results
 from tests.flows.service import ask, until
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00"
@@ -84,14 +85,15 @@ def test_a_flow_that_waits_for_an_answer_can_be_stopped(prefect_api: str) -> Non
     assert state.is_failed() and "stopped by a signal" in str(state.message)
 
 
-SUMMARY: dict[str, Any] = {
-    "campaign": "c",
-    "problem": "identity",
-    "target": "cpu",
-    "speedup": 2.0,
-    "interval": [1.9, 2.1],
-}
-SUMMARY |= {"status": "confirmed", "why": "faster than k00001 on public and held-out cases", "mlflow": {"run": "1"}}
+RESULT = results.campaign(
+    campaign="c",
+    problem="identity",
+    target="cpu",
+    speedup=2.0,
+    interval=(1.9, 2.1),
+    status="confirmed",
+    why="faster than k00001 on public and held-out cases",
+)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ SUMMARY |= {"status": "confirmed", "why": "faster than k00001 on public and held
 )
 def test_the_question_is_about_what_will_happen(reason: str, promoted: bool, version: str, asked: str) -> None:
     kernel = Kernel(name="k00002", language="cpp", source="")
-    text = question(SUMMARY, kernel, reason, promoted, version)
+    text = question(RESULT, kernel, reason, promoted, version)
     assert text.splitlines()[0] == asked
     assert "- identity in cpp on cpu: 2x [1.9, 2.1] the reference's speed" in text
     assert "- confirmed: faster than k00001" in text

@@ -21,7 +21,7 @@ from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.hardware import targets
 from kernel_scientist.problems import load
 from kernel_scientist.records import environment
-from kernel_scientist.records.campaign_result import CampaignResult, RunAddress
+from kernel_scientist.records.campaign_result import CampaignResult
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.factors import factor
 from kernel_scientist.records.kernel import Verdict
@@ -33,6 +33,7 @@ from kernel_scientist.report.status import Limit, Noise, Status
 from kernel_scientist.sandbox import device_lock
 from kernel_scientist.tracking import found, owner
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from tests import results
 from tests.campaign.test_campaign import SETTINGS, runs
 from tests.conftest import ROOT, Cli, lab_environment
 from tests.flows.service import until
@@ -258,14 +259,8 @@ def stored(lab: Path, campaign: str, result: CampaignResult | None = None, **par
 @pytest.mark.parametrize("said", ["confirmed", "correct", "not confirmed"])
 def test_the_result_is_what_the_confirmation_came_to(lab: Path, said: str) -> None:
     """A seed that stays champion is correct: there was nothing that it had to beat."""
-    result = CampaignResult.model_construct(
-        champion="k00001", status=said, confirmed=said == "confirmed", why="so it is", speedup=2.0, interval=(1.9, 2.1)
-    )
-    rest = dict.fromkeys(("campaign", "problem", "target", "start", "champion_reason", "busy", "stopped"), "")
-    rest |= dict.fromkeys(("interval_why",), "") | dict.fromkeys(("final", "cases", "bars"), ())
-    rest |= {"verdict": Verdict.OK, "predicted": None, "kernels": 1, "verdicts": {}, "usd": 0.0, "tokens": 0}
-    rest |= {"mlflow": RunAddress(uri="", run=""), "source": None}
-    seen = stored(lab, f"identity-cpu-{said}", result.model_copy(update=rest))
+    known = {"champion": "k00001", "status": said, "confirmed": said == "confirmed", "why": "so it is"}
+    seen = stored(lab, f"identity-cpu-{said}", results.campaign(**known, speedup=2.0, interval=(1.9, 2.1)))
     assert seen.result and (seen.result.status, seen.result.confirmed) == (said, said == "confirmed")
     lines = [line for line in Screen.of(seen).shown() if isinstance(line, str)]
     assert any(line.startswith(f"{said:10} 2x [1.9, 2.1]: so it is") for line in lines)
