@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from kernel_scientist.api import evaluate, optimize, suite, validate
 
 __all__ = ["CompileError", "evaluate", "load", "optimize", "suite", "validate"]
-USE_CASES = ("evaluate", "optimize", "suite", "validate")
-"""Functions of `kernel_scientist.api`, which no kernel may call."""
 
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     """Return a function of the API; its imports take a while, and kernels need none of them."""
-    if name not in USE_CASES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from kernel_scientist import api
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import kernel_scientist as package
 from kernel_scientist.evaluation.screen import screening
 from kernel_scientist.evaluation.screen.screening import screen
 from kernel_scientist.evaluation.screen.source import PythonFile, RuleMatch
@@ -197,3 +198,9 @@ def test_it_raises_nothing_and_takes_bounded_time(text: str) -> None:
         patch.setattr(screening, "of_kernelguard", lambda _source: iter(()))  # type: ignore[reportUnknownLambdaType]
         found = list(screening.findings(text))
     assert all(isinstance(finding, RuleMatch) for finding in found) and time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("name", sorted({*package.__all__} - {"CompileError", "load"}))
+def test_a_kernel_calls_no_use_case(name: str) -> None:
+    for source in (f"from kernel_scientist import {name}", f"import kernel_scientist as k\nr = k.{name}('k.py')"):
+        assert any(match.tampering for match in screen(source)), source

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from kernel_scientist import USE_CASES
 from kernel_scientist.evaluation.screen.source import CppText, PythonFile, RuleMatch, Severity, assigned, is_literal
 
 PUBLIC = re.compile(r"kernel_scientist(?:\.(?:load|CompileError))?(?:\.|$)")
 """Names of this package that a kernel may import: `load` and `CompileError`."""
+USE_CASES = ("evaluate", "optimize", "suite", "validate")
+"""Functions that this package exports for others than kernels."""
 INTERNALS = frozenset((*(path.stem for path in Path(__file__).parents[2].iterdir()), *USE_CASES))
-"""The modules and packages within this package, and the functions that it exports for others than kernels."""
+"""The modules and packages within this package, and those functions."""
 TIMER = (
     r"(?:clock_gettime|gettimeofday|(?:cuda|hip)(?:Event(?:Record|ElapsedTime|Synchronize|Query)"
     r"|DeviceSynchronize|StreamSynchronize))"
