@@ -52,7 +52,7 @@ def test_the_readme_s_example_runs(inside: Path, capsys: pytest.CaptureFixture[s
     (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
     (inside / "my_kernel.py").write_text((inside / SEED).read_text())
     exec(compile(example.replace("rmsnorm", "identity"), "README.md", "exec"), {})
-    assert "x [" in capsys.readouterr().out
+    assert re.match(r"ok (\d[\d.,]*x|not resolved) \[\d", capsys.readouterr().out)
 
 
 @pytest.mark.slow
