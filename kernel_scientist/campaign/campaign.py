@@ -71,7 +71,7 @@ class Campaign:
             changes, self.beginning = "", beginning.new(params, problem, context.target, self.store)
             self.lessons = self.beginning.lessons(Lessons())
         if resume and not found:
-            progress.warning("%s", resuming.nothing(self.store))
+            progress.warning("%s", resuming.nothing(params, self.store))
         name, by_model = beginning.name(problem, context.target), context.target.model is not None
         self.run = found or self.store.start(name, params.model_dump(by_alias=True), problem, by_model)
         self.run = self.store.linked(self.run, flow_url)

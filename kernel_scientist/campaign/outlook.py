@@ -24,14 +24,17 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
     problem, target = preflight.resolve(params)
     ensemble.require(params.llm, params.language)
     models = {name: params.llm.role(name).model for name in ROLES}
+    told = dict[str, str]()
     if resume:
-        store = resuming.opened(params, problem, target)
-        if run := resuming.find(params, problem, target, resume, store):
+        store = resuming.existing(params, problem, target)
+        run = resuming.find(params, problem, target, resume, store)
+        if store and run:
             changes = resuming.changes(run, params, problem, target)
             return {**_left(params, problem, store, run), "changed": changes or "nothing", "models": models}
+        told = {"resumes": resuming.nothing(params, store)}
     first = beginning.new(params, problem, target, None)
     planned = len(first) + params.search.generations * params.search.experiments
-    return {
+    return told | {
         "problem": problem.name,
         "target": target.name,
         "seeds": list(first.start.seeds),
@@ -51,11 +54,12 @@ def require(params: Params, resume: bool | str = False) -> None:
     """
     preflight.campaign(params)
     problem, target = preflight.resolve(params)
-    run = resuming.find(params, problem, target, resume) if resume else None
+    store = resuming.existing(params, problem, target) if resume else None
+    run = resuming.find(params, problem, target, resume, store) if resume else None
     try:
         preflight.models(params.llm)
     except SetupError:
-        if run is None or _left(params, problem, resuming.opened(params, problem, target), run)["kernels_left"]:
+        if store is None or run is None or _left(params, problem, store, run)["kernels_left"]:
             raise
 
 

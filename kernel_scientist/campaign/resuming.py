@@ -19,23 +19,27 @@ EMPTY = "nothing"
 
 
 def find(
-    params: Params, problem: Problem, target: Target, resume: bool | str, store: MlflowStore | None = None
+    params: Params, problem: Problem, target: Target, resume: bool | str, store: MlflowStore | None
 ) -> CampaignRun | None:
     """Return the campaign that is to be resumed: the latest (True) or a named one; None: there is none.
 
-    `store`: by default it is opened, and not made for this. Raises SetupError when a campaign cannot be resumed.
+    `store`: that of `opened` or `existing`. Raises SetupError when a campaign cannot be resumed.
     """
     wanted = None if resume is True else resume or None
-    uri = environment.tracking_uri(params.tracking.uri)
-    if store is None and (file := local_store.database(uri)) is not None and not file.exists():
+    if store is None:
         if wanted is not None:
-            raise SetupError(f"no campaign {wanted!r}: there is no MLflow store {file} yet")
+            raise SetupError(f"no campaign {wanted!r}: {_no_store(params)}")
         return None
-    store = store or opened(params, problem, target)
     run = store.recorded(wanted, params.language, problem, params.tracking.suite)
     if run is not None:
         changes(run, params, problem, target)
     return run
+
+
+def existing(params: Params, problem: Problem, target: Target) -> MlflowStore | None:
+    """Open the MLflow experiment of a problem on a target; None if there is no store, which is not made for this."""
+    file = local_store.database(environment.tracking_uri(params.tracking.uri))
+    return None if file is not None and not file.exists() else opened(params, problem, target)
 
 
 def opened(params: Params, problem: Problem, target: Target) -> MlflowStore:
@@ -43,8 +47,10 @@ def opened(params: Params, problem: Problem, target: Target) -> MlflowStore:
     return access.open_store(params.tracking.uri, params.tracking.experiment or f"{problem.name}-{target.name}")
 
 
-def nothing(store: MlflowStore) -> str:
+def nothing(params: Params, store: MlflowStore | None) -> str:
     """Return the sentence about a call to resume the latest campaign where there is none."""
+    if store is None:
+        return f"there is no campaign to resume: {_no_store(params)}; a new one starts"
     where = f"in MLflow experiment {store.experiment} at {store.uri}"
     other = store.latest()
     if other is None:
@@ -77,3 +83,7 @@ def changes(run: CampaignRun, params: Params, problem: Problem, target: Target) 
         f"{key} {b or EMPTY} -> {n or EMPTY}" for key, (b, n) in differ.items() if not key.startswith(WITHOUT_EFFECT)
     )
     return ", ".join(told)
+
+
+def _no_store(params: Params) -> str:
+    return f"there is no MLflow store {local_store.database(environment.tracking_uri(params.tracking.uri))} yet"

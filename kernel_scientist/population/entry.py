@@ -48,7 +48,7 @@ class Entry(NamedTuple):
     is_faster: bool
     """Whether the test found it faster than `rival`."""
     is_slower: bool
-    """Whether the test found it slower than `rival`: its whole interval lies below 1, or its timing was broken off."""
+    """Whether the test found it slower than `rival`: its whole interval lies below 1."""
     gain: float | None
     """How many times faster it was than its base, in one run; None if that was not measured or is not resolved."""
     skipped: bool
@@ -84,7 +84,7 @@ class Entry(NamedTuple):
             rival=test.against if test else "",
             pairs=_pairs(trial, test.against) if test else (),
             is_faster=test is not None and test.against != REFERENCE and test.faster,
-            is_slower=test is not None and (test.interval[1] < 1 or (test.ratio < 1 and not test.known)),
+            is_slower=test is not None and test.interval[1] < 1,
             gain=pair.ratio if pair and pair.resolved else None,
             skipped=evaluation.skipped,
             tuned_from=kernel.tuned_from,

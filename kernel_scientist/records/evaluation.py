@@ -105,7 +105,8 @@ class Speedup(Record):
     ratio: Finite
     """Geometric mean over the cases of `against_us` / `time_us`."""
     interval: tuple[Finite, Finite]
-    """Interval at the confidence of the stage at which the timing stopped."""
+    """Interval at the confidence of the stage at which the timing stopped. Of a kernel that was dropped, over the one
+    that it was tested against: that of its rows, which decided."""
     margin: Finite = 0.0
     """Margin: the interval's lower bound must exceed 1 + margin (`harness.margin` or the A/A noise)."""
     stages: int = 1

@@ -181,8 +181,13 @@ def _asker(ticket: Ticket) -> Asker:
 def _left(unit: str, budget: Limit, digits: int) -> str:
     used = f"{budget.used:.{digits}f}"
     if budget.left is None:
-        return f"{used} {unit} used, no limit"
-    return f"{budget.left:.{digits}f} {unit} left ({used} of {budget.limit:g} used)"
+        return f"{_units(used, unit)} used, no limit"
+    return f"{_units(f'{budget.left:.{digits}f}', unit)} left ({used} of {budget.limit:g} used)"
+
+
+def _units(number: str, unit: str) -> str:
+    """Return a number with its unit: `1 kernel`, `2 kernels`, `1 min`."""
+    return f"{number} {unit.removesuffix('s') if number == '1' else unit}"
 
 
 def _duration(seconds: float) -> str:

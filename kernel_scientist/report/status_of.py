@@ -40,6 +40,8 @@ class _CampaignFacts(NamedTuple):
     """The budget, by the names of its parameters."""
     summary: str | None
     """The JSON of `optimize`; None until the campaign is finished."""
+    at_work: int = 0
+    """Kernels in progress, which the budget of kernels counts too."""
 
     def of(self, **about: Any) -> Status:
         """Return the status. `about`: the fields that these facts do not tell."""
@@ -55,7 +57,7 @@ class _CampaignFacts(NamedTuple):
             champion=_champion(population, self.final, Gain.recorded(metrics, population.incumbent())),
             per_minute=60 * count / elapsed_s if count and elapsed_s else None,
             per_minute_now=status.pace(self.pace),
-            budget_kernels=Limit(used=count, limit=self.limits.get("kernels")),
+            budget_kernels=Limit(used=count + self.at_work, limit=self.limits.get("kernels")),
             seconds={key.removeprefix(prefix): value for key, value in metrics.items() if key.startswith(prefix)},
             result=_result(self.summary),
             noise=_noise(population),
@@ -77,6 +79,7 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
         list(recorder.pace),
         params.budget.model_dump(),
         campaign.store.text(campaign.run, conclusion.RESULT) if state == status.FINISHED else None,
+        len(campaign.ledger),
     )
     return facts.of(
         campaign=campaign.name,

@@ -60,8 +60,9 @@ def test_a_colleagues_campaign_is_resumed_only_by_its_name(
     with monkeypatch.context() as patch:
         patch.setenv("KERNEL_SCIENTIST_OWNER", ADA)
         theirs = begun(store, lab, "aaaa", "KILLED", "k00001")
-    assert "campaign" not in resumed(cli_here, "--resume", **where)
-    told = resuming.nothing(store)
+    plan = resumed(cli_here, "--resume", **where)
+    told = resuming.nothing(params.Params(), store)
+    assert plan["resumes"] == told and "campaign" not in plan
     assert f"no campaign of {environment.owner()} to resume" in told and f"resume={theirs.campaign}" in told
     assert f"{theirs.campaign} of {ADA}, on host " in told and f":{lab}" in environment.owner()
     assert resumed(cli_here, "--campaign", theirs.campaign, **where)["campaign"] == theirs.campaign
@@ -120,7 +121,8 @@ def test_nothing_is_made_to_find_a_campaign_where_there_is_no_store(lab: Path, m
     shutil.rmtree(lab / "mlruns")
     settings = params.load(None, ["problem=identity"])
     target = targets.resolve(settings.target, settings.language)
-    assert resuming.find(settings, PROBLEM, target, resume=True) is None
+    assert resuming.existing(settings, PROBLEM, target) is None
+    assert "there is no MLflow store" in outlook.plan(settings, resume=True)["resumes"]
     with pytest.raises(SetupError, match="no campaign 'nosuch': there is no MLflow store"):
-        resuming.find(settings, PROBLEM, target, resume="nosuch")
+        outlook.plan(settings, resume="nosuch")
     assert not (lab / "mlruns").exists()

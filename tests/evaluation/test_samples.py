@@ -1,6 +1,7 @@
 """From timed rows to results: the clock that counts, and ratios that are ratios of the times shown."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from kernel_scientist.evaluation.timing import impossible
 from kernel_scientist.evaluation.timing.conditions import Load
 from kernel_scientist.evaluation.timing.estimate import Estimator, Samples
 from kernel_scientist.evaluation.timing.plan import TimingPlan
+from kernel_scientist.evaluation.timing.schedule import hopeless
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup
@@ -51,6 +53,22 @@ def _counted(_: Problem, __: Case) -> tuple[float, float]:
 def result(found: Samples, machine: Machine | None = None, counted: bool = False) -> Evaluation:
     problem = replace(IDENTITY, work_expressions={}, count_work=_counted) if counted else IDENTITY
     return Estimator(problem, machine, 0.95).result(Evaluation(verdict=Verdict.OK), PLAN, found, [REFERENCE])
+
+
+@given(st.integers(1, 99))
+def test_a_dropped_kernel_is_stated_as_slower_by_the_interval_that_dropped_it(percent: int) -> None:
+    found = samples({"k": row(100_000), "k1": row(1000 * percent), REFERENCE: row(300_000)}, blocks=2)
+    plan = replace(PLAN, baseline="k1", drop_after=2, drop_below=0.7)
+    for case in CASES:
+        found.add("k", case.name, 0, 0, row(101_000))
+        for name in ("k1", REFERENCE):
+            found.add(name, case.name, 0, 0, row(1000 * percent))
+    found.dropped_after = 2 if hopeless(plan, found, 2) else 0
+    shown = Estimator(IDENTITY, None, 0.95).result(Evaluation(verdict=Verdict.OK), plan, found, ["k1", REFERENCE])
+    tested, other = shown.speedups
+    assert (tested.interval[1] < 0.7) == bool(found.dropped_after) == bool(tested.dropped)
+    assert not found.dropped_after or (tested.resolved and re.match(r"0\.\d+x \[", str(tested)))
+    assert not other.resolved or not found.dropped_after, "nothing decided about the reference"
 
 
 @pytest.mark.parametrize("calls", [1, 7])

@@ -266,6 +266,14 @@ def test_the_result_is_what_the_confirmation_came_to(lab: Path, said: str) -> No
     assert any(line.startswith(f"{said:10} 2x [1.9, 2.1]: so it is") for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("used", "left"), [(11, "1 kernel left (11 of 12 used)"), (12, "0 kernels left (12 of 12 used)")]
+)
+def test_what_is_left_is_said_in_the_right_number(lab: Path, used: int, left: str) -> None:
+    shown = Screen.of(bare("c", lab, budget_kernels=Limit(used=used, limit=12))).shown()
+    assert any(isinstance(line, str) and line.startswith("budget") and left in line for line in shown)
+
+
 @pytest.mark.parametrize("problem", ["identity", "amd/fp8-mm"])
 @pytest.mark.parametrize(
     ("given", "name"),

@@ -70,6 +70,12 @@ class Samples:
         clock = self._clock(case)
         return [clock.call_us(row) for row in self.rows_of(name, case)]
 
+    def by_row(self, name: str, against: str) -> statistics.Estimate:
+        """Return the ratio of two sources if each row counts for itself: two blocks are too few for an interval, their
+        four rows are enough."""
+        ours, theirs = ([[self.times_us(one, case)] for case in self.cases] for one in (name, against))
+        return statistics.ratio(ours, theirs)
+
     def works_on(self, name: str, case: str) -> bool:
         """Whether the device is usually busy for longer than the events of a source's rows show: on another stream."""
         clock = self._clock(case).gpu
@@ -276,9 +282,13 @@ class Estimator:
         )
 
     def speedup(self, samples: Samples, plan: TimingPlan, against: str) -> Speedup:
-        """Return how many times faster the candidate was than `against` in the same blocks."""
+        """Return how many times faster the candidate was than `against` in the same blocks.
+
+        Of a dropped candidate over the baseline the interval is the one that decided.
+        """
         name, margin = plan.candidate, plan.margin(samples.stages)
         estimate = statistics.ratio(samples.table(name), samples.table(against))
+        decided = samples.dropped_after and against == plan.baseline
         pairs: dict[str, PairedTime] = {}
         slower: list[str] = []
         for case in (case.name for case in plan.cases):
@@ -291,7 +301,7 @@ class Estimator:
         return Speedup(
             against=against,
             ratio=math.exp(estimate.log),
-            interval=estimate.interval(plan.confidence),
+            interval=(samples.by_row(name, against) if decided else estimate).interval(plan.confidence),
             margin=margin,
             stages=samples.stages,
             cases=pairs,

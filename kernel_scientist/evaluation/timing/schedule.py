@@ -192,14 +192,11 @@ def hopeless(plan: TimingPlan, samples: Samples, blocks: int) -> bool:
     """Whether the candidate is so much slower than the baseline that the rest of the first stage is skipped.
 
     The whole interval says so, not its middle: beside other work an honest kernel may look three times as slow in two
-    blocks. Each row counts for itself here: two blocks are too few for an interval, their four rows are enough.
+    blocks.
     """
     if plan.baseline is None or not plan.drop_after or blocks < plan.drop_after:
         return False
-    ours, theirs = (
-        [[samples.times_us(name, case)] for case in samples.cases] for name in (plan.candidate, plan.baseline)
-    )
-    _, high = statistics.ratio(ours, theirs).interval(plan.confidence)
+    _, high = samples.by_row(plan.candidate, plan.baseline).interval(plan.confidence)
     return high < plan.drop_below
 
 

@@ -10,7 +10,7 @@ from kernel_scientist.hardware.cpu import instruction_sets
 from kernel_scientist.hardware.peaks import Machine, floor_limit, floor_us, roofline_limit, roofline_us
 from kernel_scientist.population.entry import order, over_base, score
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.records.evaluation import Speedup, Trial, geomean
+from kernel_scientist.records.evaluation import Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict
 from kernel_scientist.scientist.context import gpu_facts
 from kernel_scientist.scientist.context.outcomes import NOT_PAIRED, conditions, fastest, outcome, spread, title
@@ -89,7 +89,7 @@ def _row(trial: Trial, cases: Sequence[str], places: Mapping[str, int]) -> dict[
         "verdict": "no kernel was sent" if verdict is Verdict.ABSENT else verdict.value,
         "place": place or (f"> {MOST_PLACES}" if score(trial) else "-"),
         "over_base": str(base) if base else NOT_PAIRED if own and trial.kernel.base else "-",
-        "over_rival": _over_rival(rival)
+        "over_rival": f"{rival} over {rival.against}"
         if rival
         else "(its base)"
         if test and test.against == trial.kernel.base
@@ -98,13 +98,6 @@ def _row(trial: Trial, cases: Sequence[str], places: Mapping[str, int]) -> dict[
         "limits": gpu_facts.limit_counts(trial),
         "times": _cells(trial.evaluation.times_us, cases),
     }
-
-
-def _over_rival(rival: Speedup) -> str:
-    """Return how a kernel compares with the incumbent of its time; a hopeless timing ends before an interval."""
-    if not rival.known and rival.ratio < 1:
-        return f"slower than {rival.against}: its timing was broken off"
-    return f"{rival} over {rival.against}"
 
 
 def _cells(times_us: Mapping[str, float], cases: Sequence[str]) -> list[str]:
