@@ -43,7 +43,9 @@ CPU = CpuInfo(
     features=frozenset((*FEATURES, "amx_tile", "amx_int8")),
     vector_bytes=64,
     cores=2,
-    model="a server processor",
+    model="Intel(R) Xeon(R) Platinum 8488C",
+    generation="Sapphire Rapids",
+    clock="3.8 GHz at most",
 )
 _PER_NS = CPU.cores * CPU_CLOCK_GHZ
 PEAKS = Machine(
@@ -174,6 +176,7 @@ def assignment(problem: Problem) -> Assignment:
         knowledge=knowledge.load([environment.root() / path for path in Knowledge().paths]),
         knowledge_tokens=Knowledge().tokens,
         most_findings=Knowledge().findings,
+        compiler="g++ (Debian 12.2.0-14) 12.2.0",
     )
 
 
@@ -218,8 +221,9 @@ def _timed(
 
 
 def _speedup(times: Mapping[str, float], against: str, ratio: float) -> Speedup:
-    pairs = {case: PairedTime(time_us=us, against_us=us * ratio) for case, us in times.items()}
-    return Speedup(against=against, ratio=ratio, interval=(ratio * 0.97, ratio * 1.03), cases=pairs)
+    interval = ratio * 0.97, ratio * 1.03
+    pairs = {case: PairedTime(time_us=us, against_us=us * ratio, interval=interval) for case, us in times.items()}
+    return Speedup(against=against, ratio=ratio, interval=interval, cases=pairs)
 
 
 def _reference_us(problem: Problem, cases: Sequence[Case], machine: Machine, slower: float) -> dict[str, float]:

@@ -55,7 +55,9 @@ class EvaluationContext(Bench):
             knowledge_tokens=settings.tokens,
             most_findings=settings.findings,
             published=published.best(published.on(self.problem.published, gpu.name)) if gpu else {},
-            compiler="" if self.target.board or self.target.pool or not gpu else _gpu_compiler(self.params.language),
+            compiler=""
+            if self.target.board or self.target.pool
+            else _prompted_compiler(self.params.language, gpu is not None),
         )
 
 
@@ -136,8 +138,10 @@ def fingerprint(params: Params, problem: Problem, target: Target, kernel: Kernel
     return digest(chr(0).join((*parts, *machine, *settings)))
 
 
-def _gpu_compiler(language: Language) -> str:
-    """Return what compiles a language's kernels for a GPU on this host, with its version; empty if it is not known."""
+def _prompted_compiler(language: Language, for_gpu: bool) -> str:
+    """Return what compiles a language's kernels on this host, with its version; empty if it is not known."""
+    if language == "cpp" and not for_gpu:
+        return gxx.version()
     if language == "triton":
         return f"Triton {metadata.version('triton')}"
     tools = hip.find() if language == "hip" else ""

@@ -328,7 +328,9 @@ class Evaluator:
 
     def _check_call(self, worker: WorkerClient, inputs: InputSet, reports: MemoryReports) -> None:
         try:
-            with reports.of_call(worker) if self.pool.machine is not None else contextlib.nullcontext():
+            with (
+                reports.of_call(worker, inputs.case.name) if self.pool.machine is not None else contextlib.nullcontext()
+            ):
                 _, outputs = self.driver.row(worker, {0: inputs})
             self.driver.verify([inputs], outputs)
         except KernelFailure as failure:

@@ -109,6 +109,12 @@ def occupancy(arch: str, num_warps: int, registers: int, lds_bytes: int, scalars
     return Occupancy(waves, (*limiting, "workgroup")[0])
 
 
+def limiting(arch: str, num_warps: int, registers: int, lds_bytes: int, scalars: int = 0) -> tuple[Limit, ...]:
+    """Return all resources that allow no more workgroups than fit; the arguments are those of `resident`."""
+    fits = _fits(arch, num_warps, registers, lds_bytes, scalars)
+    return tuple(name for name, fit in fits.items() if fit == min(fits.values()))
+
+
 def waves_by_registers(arch: str, registers: int) -> int:
     """Return the waves per SIMD that the registers per lane alone allow."""
     limit = limits(arch)

@@ -70,6 +70,21 @@ class Document:
         return dataclasses.replace(self, text=text)
 
 
+@dataclass(frozen=True)
+class Background:
+    """The documents of a prompt, and those that may be asked for."""
+
+    documents: tuple[Document, ...]
+    others: Mapping[str, Document]
+    """The other applicable ones, by title."""
+    tokens: int
+    """What documents may take."""
+
+    def beginning_with(self, wanted: Sequence[Document]) -> tuple[Document, ...]:
+        """Return the documents if some others are wanted: these first, each within its share, then what still fits."""
+        return tuple(_fitting(wanted, self.documents, self.tokens))
+
+
 def load(paths: Sequence[Path]) -> tuple[Document, ...]:
     """Read the documents in `paths`: Markdown files, and folders with all their `*.md` except README.md.
 
@@ -102,8 +117,8 @@ def choose(
     memory_bound: bool = True,
     problem: str = "",
     plan: str = "",
-) -> tuple[Document, ...]:
-    """Return the `applicable` documents, most relevant to `query` first, within a budget of `tokens`.
+) -> Background:
+    """Choose among the `applicable` documents, most relevant to `query` first, within a budget of `tokens`.
 
     problem: see `applicable`; default: the query. plan: of the experiment. A document precedes the others if the plan
     names a topic that only this document has: a plan for a matrix unit needs its notes although neither problem nor
@@ -114,7 +129,9 @@ def choose(
     named = _named(suitable, plan)
     first = _ranked(named, plan)
     rest = _ranked([d for d in suitable if d not in named], query)
-    return tuple(_fitting(first, rest, tokens))
+    chosen = tuple(_fitting(first, rest, tokens))
+    names = {document.name for document in chosen}
+    return Background(chosen, {d.title: d for d in suitable if d.name not in names}, tokens)
 
 
 def estimated_tokens(text: str) -> int:

@@ -16,6 +16,7 @@ from kernel_scientist.hardware.targets import CPU
 from kernel_scientist.problems import load
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.results import ValidationResult
 from kernel_scientist.report import tables
 from tests.campaign.test_campaign import SETTINGS
 from tests.conftest import ROOT, Cli
@@ -64,7 +65,7 @@ def test_a_campaign_ends_with_the_champion_beside_the_bars(lab: Path, cli_here: 
     metrics = lab / "reports/validate.json"
     more = ("--problem", "identity", "--set", "validate.processes=1", "--set", "validate.blocks=3")
     cli_here("validate", *more, "--metrics", str(metrics))
-    confirmed = tables.confirmed_table(json.loads(metrics.read_text()), summary["champion"])
+    confirmed = tables.confirmed_table(ValidationResult.model_validate_json(metrics.read_text()), summary["champion"])
     roles = [(one["role"], one["kernel"]) for one in confirmed.rows]
     assert ("bar", "theirs") in roles and roles[-1][0] == "champion"
 

@@ -55,14 +55,14 @@ def test_a_load_that_where_does_not_guard_is_out_of_bounds(cli_here: Cli) -> Non
     found, line = evaluated(cli_here, "K01/submission"), line_of("K01/submission", "tl.where(i == 0")
     assert found["verdict"] == "incorrect"
     assert "out-of-bounds read of ends in" in found["reason"] and f"line {line} " in found["reason"], found["reason"]
-    assert "program (0, 0, 0) element -1" in found["reason"]
+    assert "workgroup (0, 0, 0) element -1" in found["reason"]
 
 
 def test_a_store_to_an_input_is_told_with_its_line(cli_here: Cli) -> None:
     found, line = evaluated(cli_here, "K07/submission"), line_of("K07/submission", "gradient, in place")
     assert found["verdict"] == "incorrect"
     words = f"write to a read-only input of logits in loss_kernel, line {line} "
-    assert words in found["reason"] and "program (0, 0, 0)" in found["reason"], found["reason"]
+    assert words in found["reason"] and "workgroup (0, 0, 0)" in found["reason"], found["reason"]
 
 
 STORED = "tl.store(out + i,"

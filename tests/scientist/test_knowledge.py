@@ -1,6 +1,7 @@
 """Background documents: loading, filtering, ranking by relevance, token budget."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from kernel_scientist.compilers.source import read_kernel
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Knowledge
 from kernel_scientist.scientist import knowledge
-from kernel_scientist.scientist.knowledge import Document, choose, estimated_tokens, load
+from kernel_scientist.scientist.knowledge import Document, estimated_tokens, load
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "knowledge"
@@ -35,6 +36,11 @@ OURS = {
     "triton-on-amd",
     "xcd-swizzling",
 }
+
+
+def choose(*arguments: Any, **more: Any) -> tuple[Document, ...]:
+    """The documents that are chosen."""
+    return knowledge.choose(*arguments, **more).documents
 
 
 def document(name: str, text: str = "words", title: str = "", **fields: tuple[str, ...]) -> Document:
@@ -325,4 +331,14 @@ def test_the_budget_is_kept_and_every_document_that_fits_is_chosen(
 def test_the_order_of_the_files_does_not_matter(documents: list[Document], query: str) -> None:
     forwards = choose(documents, query, "hip", "rocm", PLENTY)
     assert forwards == choose(documents[::-1], query, "hip", "rocm", PLENTY)
-    assert knowledge.choose([], query, "hip", "rocm", PLENTY) == ()
+    assert choose([], query, "hip", "rocm", PLENTY) == ()
+
+
+def test_documents_that_a_designer_asks_for_take_the_place_of_others() -> None:
+    """Background stays within its share of the prompt."""
+    long = document("long", "## One\n" + "words " * 40 + "\n## Two\n" + "more " * 400, title="Long")
+    background = knowledge.choose([document("near", "tile " * 40), long], "tile", "hip", "rocm", 120)
+    assert names(background.documents) == ["near"] and [*background.others] == ["Long"]
+    read = background.beginning_with([background.others["Long"]])
+    assert names(read) == ["long", "near"] and "more" not in read[0].text
+    assert sum(estimated_tokens(one.text) for one in read) <= 120

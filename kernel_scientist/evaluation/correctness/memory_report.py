@@ -74,8 +74,8 @@ class MemoryReports:
     """The last report."""
 
     @contextmanager
-    def of_call(self, worker: WorkerClient) -> Generator[None]:
-        """Add a worker's report on a call, even if the call failed: the report may show the cause.
+    def of_call(self, worker: WorkerClient, case: str) -> Generator[None]:
+        """Add a worker's report on a call of a case, even if the call failed: the report may show the cause.
 
         Raises KernelFailure if the report contains an error.
         """
@@ -84,11 +84,11 @@ class MemoryReports:
             yield
         except KernelFailure as broken:
             if broken.verdict is Verdict.CRASHED and worker.alive():
-                self._require(worker.memory_report())
+                self._require(worker.memory_report(), case)
             raise
-        self._require(worker.memory_report())
+        self._require(worker.memory_report(), case)
 
-    def _require(self, report: protocol.Header) -> None:
+    def _require(self, report: protocol.Header, case: str) -> None:
         self.last, defects = report, list[Defect]()
         for call in _calls(report):
             self.launches += call.coverage.launches
@@ -104,7 +104,7 @@ class MemoryReports:
                 self.configurations[name] = one.of
             defects += call.defects
         if defects:
-            words = tuple(f"memory: {_sentence(d)}" for d in defects[:MOST_TOLD])
+            words = tuple(f"memory: {_sentence(d, case)}" for d in defects[:MOST_TOLD])
             raise KernelFailure(Verdict.INCORRECT, words[0], words)
 
     @property
@@ -133,12 +133,13 @@ class MemoryReports:
         return f"{words}, in {tried} of {every} configurations of the autotuner" if every else words
 
 
-def _sentence(defect: Defect) -> str:
-    place = ", ".join(f"program {e.program} element {e.element}" for e in defect.examples[:2])
+def _sentence(defect: Defect, case: str) -> str:
+    unit = "byte" if defect.tensor in ("LDS", "scratch") else "element"
+    place = ", ".join(f"workgroup {e.program} {unit} {e.element}" for e in defect.examples[:2])
     kernel = defect.kernel if len(defect.kernel) <= NAME else f"{defect.kernel[:NAME]}..."  # templates have long names
     kind = defect.kind if defect.kind.endswith(f" of {defect.tensor}") else f"{defect.kind} of {defect.tensor}"
     where = f"{kind} in {kernel}, {defect.where}"
-    return printable(f"{where}: {defect.note}; {place}")[:WORDS]
+    return printable(f"{where}: {defect.note}; in case {case}, {place}")[:WORDS]
 
 
 def _calls(report: protocol.Header) -> list[CallReport]:

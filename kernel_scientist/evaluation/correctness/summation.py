@@ -31,7 +31,7 @@ def noise(driver: Driver, worker: WorkerClient, case: Case, reports: MemoryRepor
     inputs, found = driver.inputs.draw(case), list[list[torch.Tensor]]()
     for descending in (False, True):
         worker.execute(ExecutionMode(checked=True, descending=descending))
-        with reports.of_call(worker):
+        with reports.of_call(worker, case.name):
             _, (output,) = driver.row(worker, {0: inputs})
         if not descending:
             driver.verify([inputs], [output])

@@ -159,7 +159,7 @@ class TimedCases:
         write, inspect = (
             functools.partial(work, worker, {0: inputs}) for work in (self.driver.write, self.driver.inspect)
         )
-        with reports.of_call(worker):
+        with reports.of_call(worker, case.name):
             try:
                 _, outputs = worker.run_row([0], write, inspect, MOST_OUTPUT_BYTES, self.harness.executed_timeout_s)
             except KernelFailure as failure:

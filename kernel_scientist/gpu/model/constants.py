@@ -62,6 +62,16 @@ def of(machine: str) -> Constants:
         raise SetupError(f"{file} is no calibration: {error}; remove it or run `kernel-scientist calibrate`") from error
 
 
+def held_out(machine: str) -> str:
+    """Return the error on times that a machine's constants were not fitted to, in words; empty if none is known."""
+    file = path(machine)
+    found = (
+        json.loads((file if file.exists() else PUBLISHED).read_text()) if file.exists() or PUBLISHED.exists() else {}
+    )
+    error = found.get("held_out") if file.exists() or machine.lower() in found.get("machines", ()) else None
+    return f"{100 * error['error']:.1f} % in the median and {100 * error['worst']:.0f} % at worst" if error else ""
+
+
 def _published(machine: str) -> Constants:
     if not PUBLISHED.exists():
         return Constants()

@@ -14,6 +14,7 @@ from kernel_scientist.records.evaluation import Trial, geomean
 from kernel_scientist.records.kernel import REFERENCE, Verdict
 from kernel_scientist.scientist.context import gpu_facts
 from kernel_scientist.scientist.context.outcomes import NOT_PAIRED, conditions, fastest, outcome, spread, title
+from kernel_scientist.scientist.context.problem_facts import as_reference
 from kernel_scientist.scientist.prompts import rounded_us
 from kernel_scientist.scientist.proposals import missing
 from kernel_scientist.scientist.roles import Assignment
@@ -43,7 +44,8 @@ def machine(assignment: Assignment) -> list[str]:
         f"vector registers of {cpu.vector_bytes} bytes; instruction sets: "
         f"{', '.join(instruction_sets(cpu.features)) or 'none listed'}",
         *measured.described(measured.kept(cpu.model, cpu.cores)),
-        "g++, C++20, OpenMP; the OpenMP threads exist before the timed calls",
+        f"{assignment.compiler or 'g++'}, C++20, OpenMP; the OpenMP threads, which torch's operators use too, exist "
+        "before the timed calls",
         "a time is the wall time per call, Python code included, of calls in a row, each on inputs of its own",
     ]
 
@@ -73,6 +75,8 @@ def selection(assignment: Assignment, population: Population) -> dict[str, Any]:
         "floors": _cells(floors, cases) if floors else [],
         "published": _cells(published, cases) if published else [],
         "counters": gpu_facts.counter_rows(population.ranked(MOST_KERNELS)),
+        "provenance": gpu_facts.provenance(trials),
+        "seed_is_reference": any(as_reference(assignment.problem, t)["is_reference"] for t in trials),
     }
 
 
@@ -125,26 +129,23 @@ def kernel(population: Population, trial: Trial) -> dict[str, Any]:
     }
 
 
-def case_table(assignment: Assignment, population: Population, base: Trial, reference: Trial) -> dict[str, Any]:
-    """Return the times of a base, its own base and the reference kernel, beside floors and best published times.
+def case_table(assignment: Assignment, population: Population, trials: Iterable[Trial]) -> dict[str, Any]:
+    """Return the times of some kernels beside floors and best published times.
 
-    `columns`: the kernels' names, the base last. `rows`: the geometric mean, then one row per timed case. `sources`:
+    `columns`: the kernels' names. `rows`: the geometric mean, then one row per timed case. `sources`:
     those of the published times. `floors`: what the floors are bounds of; empty if there are none. `rates`: those of a
     CPU's floors.
     """
-    parent = population.get(base.kernel.base) if base.kernel.base else None
-    trials = {t.kernel.name: t for t in (parent, reference) if t is not None and t.kernel.name != base.kernel.name}
-    columns = {name: t.evaluation.times_us for name, t in (*trials.items(), (base.kernel.name, base))}
+    columns = {t.kernel.name: t.evaluation.times_us for t in trials}
     works = {c.name: assignment.problem.work(c) for c in assignment.profile.benchmarks}
     bound, limit = (floor_us, floor_limit) if assignment.gpu is None else (roofline_us, roofline_limit)
     floors = {case: us for case, work in works.items() if (us := bound(work, assignment.peaks))}
     published = {case: p for case, p in assignment.published.items() if case in works}
     cells = [_cells(c, [*works]) for c in columns.values()]
+    times = [[column[row] for column in cells] for row in range(1 + len(works))]
     bounds = ["", *(limit(work, assignment.peaks) for work in works.values())]
     known = _cells({case: p.us for case, p in published.items()}, [*works])
-    rows = zip(
-        ["geometric mean", *works], zip(*cells, strict=True), _cells(floors, [*works]), bounds, known, strict=True
-    )
+    rows = zip(["geometric mean", *works], times, _cells(floors, [*works]), bounds, known, strict=True)
     return {
         "columns": list(columns),
         "rows": [dict(zip(("case", "times", "floor", "bound", "published"), row, strict=True)) for row in rows],

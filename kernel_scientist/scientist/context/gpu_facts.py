@@ -5,7 +5,7 @@ A code object's instructions are listed per loop, with the cycles that a wave ne
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kernel_scientist.gpu.model import constants
@@ -27,7 +27,7 @@ LIMITING = {
     "waves": "the waves that a SIMD holds",
     "scalars": "scalar registers",
     "lds": "LDS",
-    "workgroup": "the size of a workgroup",
+    "workgroup": "the size of a workgroup: a SIMD has room for more waves, the unit for no further whole workgroup",
 }
 """What limits the occupancy, where the name alone does not say it."""
 MOST_CASES, MOST_PARTS, MOST_KERNELS = 6, 4, 12
@@ -45,18 +45,35 @@ def machine(gpu: Gpu, target: str) -> list[str]:
     limits = occupancy.limits(gpu.arch)
     peaks = ", ".join(f"{name} {value / 1000:.0f}" for name, value in gpu.peak_gflops.items())
     last = f"; {gpu.last_bytes >> 20} MiB last-level cache in front of memory" if gpu.last_bytes else ""
+    last += f", {gpu.last_gbps / 1000:.1f} TB/s" if gpu.last_bytes else ""
     lines = [
-        f"{gpu.name} ({gpu.arch}): {gpu.units} compute units on {gpu.dies} die(s), {gpu.clock_ghz} GHz, "
+        f"{gpu.name} ({gpu.arch}): {gpu.units} compute units{_dies(gpu)}, {gpu.clock_ghz} GHz, "
         f"waves of {gpu.wave} lanes",
         f"memory {gpu.memory_gbps / 1000:.2f} TB/s; L2 {gpu.l2_bytes >> 20} MiB per die, {gpu.l2_gbps / 1000:.0f} TB/s "
         f"in total{last}",
         f"dense peaks in TFLOP/s: {peaks}; these and the rates above are data-sheet values",
         f"per compute unit: {limits.lds >> 10} KiB of LDS (at most {limits.lds_workgroup >> 10} KiB per workgroup), "
-        f"{limits.simds} SIMDs with at most {limits.waves} waves and {limits.registers} registers per lane each",
+        f"{limits.simds} SIMDs with at most {limits.waves} waves and {limits.registers} registers per lane each"
+        f"{_wave(limits)}",
     ]
     if target.startswith("model"):
         lines.append("no such machine is available: kernels are compiled for it and a model predicts their times")
     return lines
+
+
+def _dies(gpu: Gpu) -> str:
+    """Return how many dies a GPU has, and which workgroups each of several gets."""
+    if gpu.dies == 1:
+        return ""
+    return f" on {gpu.dies} dies (XCDs), of which die i gets workgroups i, i + {gpu.dies}, i + {2 * gpu.dies}, ..."
+
+
+def _wave(unit: occupancy.ComputeUnit) -> str:
+    """Return how many registers a wave may have, if that is not all of a SIMD's."""
+    if not unit.scalars:  # NVIDIA's
+        return f", of which a warp may have {unit.wave_registers - 1}"
+    half = unit.wave_registers // 2
+    return f"; a wave may have {half} and {half} accumulation registers"
 
 
 def limit_counts(trial: Trial) -> str:
@@ -69,8 +86,8 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
     """Return the predicted limits: one row per group of cases that the same resource limits, the largest group first.
 
     `parts`: per resource the time that it alone would take, as a range of percent of the predicted time. `advice`: the
-    performance model's sentences on the group's slowest case, without those of earlier rows. `lines`: what a
-    table by source line is about, and its rows; None where no case was executed for that.
+    performance model's sentences, without those of earlier rows. `lines`: what a table by source line is about, and its
+    rows; None where no case was executed for that.
     """
     groups: dict[str, list[Prediction]] = {}
     for prediction in trial.evaluation.predictions:
@@ -78,13 +95,31 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
     rows, told = list[dict[str, Any]](), set[str]()
     for limit, group in sorted(groups.items(), key=lambda item: -len(item[1])):
         slowest = max(group, key=lambda p: p.time_us)
-        advice = [sentence for sentence in slowest.words[:MOST_ADVICE] if sentence not in told]
-        told.update(advice)
         cases = [p.case for p in group]
         row = {"limit": limit, "count": len(group), "cases": cases[:MOST_NAMES], "parts": _shares(group)}
         lined = next((p for p in (slowest, *group) if p.lines), None)
-        rows.append({**row, "example": slowest.case, "advice": advice, "lines": _lines(lined)})
+        rows.append({**row, "advice": _advice(group, told), "lines": _lines(lined)})
     return rows
+
+
+def _advice(group: Sequence[Prediction], told: set[str]) -> list[str]:
+    """Return the performance model's sentences on a group of cases, those about most cases first.
+
+    Sentences that differ in numbers only are one: that of the slowest case, with its name and how many are like it.
+    They are added to `told`, and left out if they are there.
+    """
+    alike: dict[str, list[tuple[Prediction, str]]] = {}
+    for prediction in sorted(group, key=lambda p: -p.time_us):
+        for sentence in prediction.words:
+            alike.setdefault(re.sub(r"\d[\d.e+-]*", "#", sentence), []).append((prediction, sentence))
+    new = sorted((item for item in alike.items() if item[0] not in told), key=lambda item: -len(item[1]))[:MOST_ADVICE]
+    told.update(form for form, _ in new)
+    return [f"{_of(cases[0][0].case, len(cases), len(group))}: {cases[0][1]}" for _, cases in new]
+
+
+def _of(case: str, count: int, of: int) -> str:
+    """Return of how many cases a sentence is, such as `m64-n64 (and, with other numbers, 7 more of 18 cases)`."""
+    return f"{case} (and, with other numbers, {count - 1} more of {of} cases)" if count > 1 else case
 
 
 def _lines(prediction: Prediction | None) -> tuple[str, list[str]] | None:
@@ -104,14 +139,23 @@ def _shares(group: Sequence[Prediction]) -> str:
     )
 
 
-def provenance(trial: Trial) -> str:
-    """Return what the performance model was calibrated by; empty without predictions."""
-    first = next(iter(trial.evaluation.predictions), None)
+def provenance(trials: Iterable[Trial]) -> str:
+    """Return by what the performance model of some kernels was calibrated, its error and rates; empty without a
+    prediction."""
+    first = next((p for trial in trials for p in trial.evaluation.predictions), None)
     if first is None:
         return ""
-    fitted = constants.of(first.machine)
-    reached = f"{100 * fitted.hbm:.0f} % of memory's data-sheet rate and {100 * fitted.l2:.0f} % of L2's"
-    return f"{first.basis}; it takes {reached}, and L2 moves whole lines of 128 bytes"
+    fitted, error = constants.of(first.machine), constants.held_out(first.machine)
+    reached = (
+        f"{100 * fitted.hbm:.0f} % of memory's data-sheet rate, {100 * fitted.cache:.0f} % of the last-level cache's "
+        f"and {100 * fitted.l2:.0f} % of L2's"
+    )
+    one = fitted.next_us + fitted.start_us
+    launches = (
+        f"{fitted.launch_us + fitted.start_us:.1f} us for the first launch of a call, {one:.1f} us for each other"
+    )
+    off = f"; its error on times that it was not fitted to was {error}, so a smaller difference means little"
+    return f"{first.basis}{off if error else ''}; it takes {reached}, whole lines of 128 bytes from L2, and {launches}"
 
 
 def resources(trial: Trial) -> str:
@@ -125,7 +169,8 @@ def _resources(code: CodeObject) -> str:
     registers = f"{code.vgpr} + {code.agpr} accumulation" if code.agpr else f"{code.vgpr}"
     reserved = f" of {code.registers} reserved" if code.registers > code.used else ""
     spilled = f" ({code.spills} spilled)" if code.spills else ""
-    limit = LIMITING.get(code.limited_by, code.limited_by)
+    names = occupancy.limiting(code.arch, *code.needs) if code.limited_by != "workgroup" else ("workgroup",)
+    limit = " and ".join(LIMITING.get(name, name) for name in names)
     return (
         f"{code.kernel}: {code.num_warps} warps, {registers}{reserved} registers per lane{spilled}, "
         f"{code.lds_bytes} B LDS; workgroups per compute unit: {workgroups} ({code.occupancy} waves per SIMD), "

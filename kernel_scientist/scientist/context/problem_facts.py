@@ -47,7 +47,21 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
         "from_file": bool(problem.adapter),
         "held_out": bool(profile.held_out),
         "policy": " ".join(r for r in rules if r),
+        "memory": _memory(problem),
     }
+
+
+def _memory(problem: Problem) -> str:
+    """Return which memory a kernel may write and return."""
+    own = [f"data[{place}]" for place in sorted({*problem.writes, *problem.updates})]
+    if problem.policy.aliases:
+        return ""
+    if own:
+        return f"Of the inputs only {', '.join(own)} may be written."
+    return (
+        "Inputs are read-only. Each call returns a tensor of its own: not an input's memory, not a view of a larger "
+        "buffer, not one that an earlier call returned, as the results of several calls are compared afterwards."
+    )
 
 
 def as_reference(problem: Problem, trial: Trial) -> dict[str, Any]:

@@ -6,7 +6,6 @@ without a readable kernel becomes a kernel that does not compile, not an error o
 
 import dataclasses
 import functools
-import json
 import math
 import random
 import statistics
@@ -21,12 +20,12 @@ from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
 from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, outcomes, problem_facts
-from kernel_scientist.scientist.knowledge import Document
+from kernel_scientist.scientist.knowledge import Background, Document
 from kernel_scientist.scientist.llm import schemas
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
-from kernel_scientist.scientist.prompts import Message, Prompt, render
+from kernel_scientist.scientist.prompts import Prompt, render
 from kernel_scientist.scientist.proposals import (
     Design,
     Draft,
@@ -91,7 +90,7 @@ class LlmAgent:
             focus=step.focus,
             record=outcomes.record(population),
         )
-        documents, others = self._documents(base.kernel.source, with_documents(documents=(), titles=()))
+        background = self._background(base.kernel.source, with_documents(documents=(), titles=()))
         spec = CallSpec(
             "designer",
             f"design/{step.generation}",
@@ -99,12 +98,14 @@ class LlmAgent:
             sample=step.generation,  # generations that are designed at the same time may have the same prompt
             about=(selection.base, selection.reference),
         )
-        prompt = with_documents(documents=documents, titles=[*others])
+        others = background.others if self.assignment.knowledge_tokens else {}
+        prompt = with_documents(documents=background.documents, titles=[*others])
         reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.design(reply, others))
         if reply.read:
             wanted = [others[title] for title in dict.fromkeys(reply.read)][:MOST_READ]
             spec = dataclasses.replace(spec, key=f"{spec.key}/read")
-            reply, more = self.client.ask(spec, _continued(prompt, reply, wanted), schemas.design)
+            prompt = with_documents(documents=background.beginning_with(wanted), titles=())
+            reply, more = self.client.ask(spec, prompt, schemas.design)
             calls = (*calls, *more)
         return reply.design().model_copy(update={"llm_calls": calls})
 
@@ -213,8 +214,16 @@ class LlmAgent:
         bases = {
             t.kernel.base: self._kernel(population, population.get(t.kernel.base)) for t in sample if t.kernel.base
         }
+        timed = [t for t in sample if t.evaluation.times_us]
         prompt = self._prompt(
-            "distiller", lessons, sample=kernels, bases=bases, in_flight=step.in_flight, most=NEW_FINDINGS
+            "distiller",
+            lessons,
+            sample=kernels,
+            bases=bases,
+            table=facts.case_table(self.assignment, population, timed),
+            provenance=gpu_facts.provenance(timed),
+            in_flight=step.in_flight,
+            most=NEW_FINDINGS,
         )
         spec = CallSpec("distiller", f"distil/{step.generation}", schemas.FindingsReply)
         reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.findings(reply, population))
@@ -247,12 +256,14 @@ class LlmAgent:
 
     def _compared(self, population: Population, base: Trial, reference: Trial) -> dict[str, Any]:
         """Return what designer and writer get of the base, and the times of base and reference kernel side by side."""
+        parent = population.get(base.kernel.base) if base.kernel.base else None
+        others = {t.kernel.name: t for t in (parent, reference) if t is not None and t.kernel.name != base.kernel.name}
         return {
             "base": self._kernel(population, base),
             "reference": self._kernel(population, reference),
-            "table": facts.case_table(self.assignment, population, base, reference),
+            "table": facts.case_table(self.assignment, population, [*others.values(), base]),
             "limits": gpu_facts.limits(base),
-            "provenance": gpu_facts.provenance(base),
+            "provenance": gpu_facts.provenance([base]),
             "code": self._code(base),
             "counters": gpu_facts.counters(self.assignment, base),
         }
@@ -282,10 +293,10 @@ class LlmAgent:
         """Return the documents for who writes a kernel. base: its source. prompt: it without documents."""
         idea = task.experiment
         plan = " ".join((idea.title, idea.description, *idea.rubric))
-        return self._documents(f"{plan} {base}", prompt, plan)[0]
+        return self._background(f"{plan} {base}", prompt, plan).documents
 
-    def _documents(self, query: str, prompt: Prompt, plan: str = "") -> tuple[Sequence[Document], dict[str, Document]]:
-        """Return the documents for a prompt, and all others for this language and target, by title.
+    def _background(self, query: str, prompt: Prompt, plan: str = "") -> Background:
+        """Return the documents for a prompt.
 
         prompt: it without documents. They take at most `BACKGROUND` of the whole, and at most `knowledge.tokens`.
         """
@@ -296,18 +307,7 @@ class LlmAgent:
         kind = assignment.language, assignment.backend
         concerns = assignment.memory_bound, f"{named} {problem.reference_text}"
         tokens = min(assignment.knowledge_tokens, room)
-        chosen = knowledge.choose(assignment.knowledge, f"{named} {query}", *kind, tokens, *concerns, plan)
-        names = {document.name for document in chosen}
-        others = [d for d in knowledge.applicable(assignment.knowledge, *kind, *concerns) if d.name not in names]
-        return chosen, {d.title: d for d in others} if assignment.knowledge_tokens else {}
-
-
-def _continued(prompt: Prompt, reply: schemas.DesignReply, documents: Sequence[Document]) -> Prompt:
-    """Return the conversation in which a designer asked for documents, with these documents."""
-    asked = Message(role="assistant", content=json.dumps({"read": [d.title for d in documents]}))
-    texts = "\n\n".join(f"# {d.title}\n\n{d.text}" for d in documents)
-    told = Message(role="user", content=f"{texts}\n\nNow answer with the JSON object of avenues and plans.\n")
-    return dataclasses.replace(prompt, messages=(*prompt.messages, asked, told))
+        return knowledge.choose(assignment.knowledge, f"{named} {query}", *kind, tokens, *concerns, plan)
 
 
 def choose(population: Population, models: Sequence[Model]) -> str:
