@@ -144,7 +144,8 @@ def test_a_designer_reads_documents_that_it_names_once(tmp_path: Path) -> None:
         assert len(design.plans) == 1 and len(design.llm_calls) == len(server.requests) == 2
         first, second = (request["messages"] for request in server.requests)
         assert f"- {FORMATS}" in first[-1]["content"] and "exponent bias" not in first[-1]["content"]
-        assert second[: len(first)] == first and "exponent bias" in second[-1]["content"]
+        assert len(second) == len(first) and "exponent bias" in second[-1]["content"]
+        assert "## Further documents" not in second[-1]["content"], "it is asked with them in the place of others"
         again = agent.design(population, SELECTION, Lessons(), Step.of(0, "design", 2))
         assert again.plans == design.plans and len(server.requests) == 2, "both replies are cached"
 
