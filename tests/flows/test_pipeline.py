@@ -107,7 +107,7 @@ def test_a_kernelbench_file_goes_through_the_pipeline(tmp_path: Path, prefect_ap
     for file in ("Makefile", "pyproject.toml", "constraints.txt", "install.py"):
         shutil.copy(ROOT / file, lab)
     (lab / ".venv").mkdir()
-    (lab / ".venv/.installed").touch()
+    (lab / ".venv/.installed").write_text(f"{lab.resolve()}\n")  # nothing is to be installed
     params = (lab / "params.yaml").read_text()
 
     def make(problem: str) -> subprocess.CompletedProcess[str]:
