@@ -24,6 +24,8 @@ from kernel_scientist.records.errors import InfrastructureError, SetupError, Sto
 
 WITHOUT_LABORATORY = ("init", "evaluate", "validate", "compile", "doctor", "problems")
 """Commands that record nothing: they can do with the problems and parameters that a wheel carries."""
+WHOLE = 200
+"""Characters of a command's first sentence in `--help`: it is wrapped, not cut."""
 OF_EXTRAS = (
     "mlflow",
     "optuna",
@@ -50,6 +52,12 @@ class CommandGroup(click.Group):
         if name not in WITHOUT_LABORATORY and not {"-h", "--help"}.intersection(rest) and not environment.is_writable():
             raise SetupError(f"there is no laboratory here or above: `{ctx.command_path} init FOLDER` makes one")
         return name, command, rest
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by section."""
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(str(one.name), one.get_short_help_str(WHOLE)) for one in commands])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command and turn exceptions into messages and exit codes."""
@@ -92,7 +100,13 @@ def main() -> None:
     """
 
 
-_WORK = (init, optimize, suite, evaluate, validate, compile, calibrate)
-_RESULTS = (problems, kernels, cases, baseline, watch, report, compare, export, doctor, ui)
-for _command in (*_WORK, *_RESULTS):
-    main.add_command(_command)
+SECTIONS = {
+    "One kernel": (evaluate, validate, compile),
+    "Campaigns": (optimize, suite, watch, report, compare, export, ui),
+    "Problems": (problems, kernels, cases, baseline),
+    "This machine": (init, doctor, calibrate),
+}
+"""The commands by what they are about, as `--help` lists them."""
+for _section in SECTIONS.values():
+    for _command in _section:
+        main.add_command(_command)

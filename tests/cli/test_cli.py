@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from kernel_scientist import problems
 from kernel_scientist.campaign import preflight
+from kernel_scientist.cli import SECTIONS, main
 from kernel_scientist.records.params import Llm
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, without_progress
@@ -189,6 +191,13 @@ def test_only_a_campaign_can_be_resumed_after_ctrl_c(
 def test_an_unknown_option_is_exit_code_2(cli: Cli) -> None:
     assert cli("optimize", "--generations", "3").returncode == 2
     assert cli("optimise").returncode == 2
+
+
+def test_help_lists_every_command_once_in_a_section(cli_here: Cli) -> None:
+    text = cli_here("--help").stdout
+    assert [*SECTIONS] == [title for title in re.findall(r"^(\w[\w ]+):$", text, re.M) if title != "Options"]
+    for name in main.commands:
+        assert len(re.findall(rf"^  {name} ", text, re.M)) == 1, name
 
 
 def test_help_imports_nothing_heavy(cli: Cli) -> None:
