@@ -21,6 +21,7 @@ from kernel_scientist.records import (
     params,
     results,
     source_line,
+    suite_result,
 )
 from kernel_scientist.records.base import Record
 from kernel_scientist.report import screen, status
@@ -154,7 +155,7 @@ def _help(command: click.Command) -> str:
 
 
 def _records() -> str:
-    modules = (results, campaign_result, kernel, evaluation, source_line, gpu, status, screen)
+    modules = (results, campaign_result, suite_result, kernel, evaluation, source_line, gpu, status, screen)
     found = [r for module in modules for r in vars(module).values() if _own(r, module.__name__)]
     sections = [f"## {record.__name__}\n\n{_doc(record)}\n\n{_record(record)}" for record in found]
     verdicts = ", ".join(f"`{verdict.value}`" for verdict in kernel.Verdict)

@@ -11,11 +11,14 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from flows.form import UNTOUCHED, Form
 from kernel_scientist.campaign.suite import Suite, summary
 from kernel_scientist.records.params import load
+from kernel_scientist.records.suite_result import SuiteResult, SuiteRow
+from kernel_scientist.report import tables
+from kernel_scientist.report.output import Table
 from kernel_scientist.tracking import access
 
 
 @task(task_run_name="campaign {place.stem}")
-def campaign(suite: Suite, place: Path, overrides: list[str], params_file: str | None) -> dict[str, Any]:
+def campaign(suite: Suite, place: Path, overrides: list[str], params_file: str | None) -> SuiteRow:
     """Run or resume one problem's campaign in a process of its own, on this flow's Prefect server."""
     return suite.run(place, overrides, params_file, PREFECT_API_URL.value())
 
@@ -28,8 +31,8 @@ def suite(
     params: Form = UNTOUCHED,
     overrides: list[str] | None = None,
     params_file: str | None = None,
-) -> dict[str, Any]:
-    """Run a campaign for each of many problems; return the JSON of `kernel-scientist suite`.
+) -> SuiteResult:
+    """Run a campaign for each of many problems.
 
     Args:
         name: Name of the suite. A run with the name of an earlier one goes on with the problems that are left.
@@ -46,12 +49,12 @@ def suite(
     access.suite_store(settings)  # made before campaigns share it
     runs = [campaign.submit(found, place, given, params_file) for place in found.places]
     result = summary(name, [run.result() for run in runs])
-    result["mlflow"] = access.log_suite(settings, result)
-    rows = [{key: value for key, value in row.items() if key != "mlflow"} for row in result["rows"]]
-    create_table_artifact(rows, key="suite", description=f"suite {name}")
+    result = result.model_copy(update={"mlflow": access.log_suite(settings, result)})
+    (table,) = (part for part in tables.suite(result) if isinstance(part, Table))
+    create_table_artifact(table.cells, key="suite", description=table.title)
     return result
 
 
-def run(jobs: int, **arguments: Any) -> dict[str, Any]:
+def run(jobs: int, **arguments: Any) -> SuiteResult:
     """Run the flow with so many campaigns at the same time."""
     return suite.with_options(task_runner=ThreadPoolTaskRunner(max_workers=max(1, jobs)))(**arguments)  # pyright: ignore

@@ -19,6 +19,7 @@ from typing import Any
 from kernel_scientist.records.campaign_result import CampaignResult
 from kernel_scientist.records.params import load
 from kernel_scientist.records.results import EvaluationResult, ValidationResult
+from kernel_scientist.records.suite_result import SuiteResult
 
 File = str | Path
 
@@ -103,8 +104,8 @@ def suite(
     jobs: int = 1,
     overrides: Sequence[str] = (),
     params_file: str | None = None,
-) -> dict[str, Any]:
-    """Run a campaign for each of many problems; return the JSON of `kernel-scientist suite`.
+) -> SuiteResult:
+    """Run a campaign for each of many problems.
 
     `paths`: problems' files, or folders that contain them. `level`: only those in folders named level<N>
     (KernelBench). `jobs`: campaigns at the same time, where no CPU is timed.

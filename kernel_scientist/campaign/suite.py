@@ -5,7 +5,6 @@ folder. A suite that is started again skips problems that have a result, and res
 """
 
 import contextlib
-import json
 import os
 import re
 import secrets
@@ -14,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from pydantic import ValidationError
 
 from kernel_scientist import problems
 from kernel_scientist.hardware import targets
@@ -24,7 +24,8 @@ from kernel_scientist.records.errors import NO_REPLY, SetupError
 from kernel_scientist.records.evaluation import geomean
 from kernel_scientist.records.kernel import COMPILED, EAGER, Verdict, digest
 from kernel_scientist.records.params import Params
-from kernel_scientist.records.results import BarResult
+from kernel_scientist.records.results import BarResult, PredictedResult
+from kernel_scientist.records.suite_result import BaselineSpeedup, SuiteResult, SuiteRow, SuiteShares
 from kernel_scientist.sandbox import lifetime
 
 FAST = (0.0, 1.0, 1.5, 2.0)
@@ -33,7 +34,6 @@ OWN = ("validate.torch_compile=true", "search.from=seeds")
 """Overrides of a suite: a second baseline, and nothing of earlier campaigns, so that two suites can be compared."""
 TAG = "tag"
 """File with the name by which a suite's campaigns are found again."""
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,15 @@ class Suite:
         if jobs > 1 and target.device == "cpu" and target.model is None and not target.pool:
             raise SetupError("builds of one campaign would disturb the timings of another on this CPU: use --jobs 1")
 
-    def run(self, place: Path, overrides: Sequence[str], params_file: str | None, api: str | None = None) -> Row:
+    def run(self, place: Path, overrides: Sequence[str], params_file: str | None, api: str | None = None) -> SuiteRow:
         """Run or resume one problem's campaign; return its row. A problem that cannot be used is a row too.
 
         api: address of the Prefect server; None: the campaign starts its own.
         """
         own = self.folder_of(place)
         file, metrics, log = (own / name for name in ("result.json", "campaign.json", "log.txt"))
-        if file.exists():
-            return json.loads(file.read_text())
+        if (kept := _kept(file)) is not None:
+            return kept
         own.mkdir(parents=True, exist_ok=True)
         python = [sys.executable, "-m"]
         command = [*python, lifetime.__name__, *python, "kernel_scientist", "optimize", "--resume"]
@@ -100,10 +100,18 @@ class Suite:
         command += [part for override in (*OWN, *overrides, *named) for part in ("--set", override)]
         metrics.unlink(missing_ok=True)
         row = result_row(place, metrics, _called(command, log, api))
-        if not metrics.exists() or row["verdict"] == Verdict.INFRASTRUCTURE or NO_REPLY in row["stopped"]:
+        if not metrics.exists() or row.verdict is Verdict.INFRASTRUCTURE or NO_REPLY in row.stopped:
             return row  # the next call tries again: what stopped it may be gone by then
-        environment.keep(file, json.dumps(row, indent=1))
+        environment.keep(file, row.model_dump_json(indent=1))
         return row
+
+
+def _kept(file: Path) -> SuiteRow | None:
+    """Return the row in a file; None if there is none, or one of another version of this program."""
+    try:
+        return SuiteRow.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        return None
 
 
 def _label(place: Path) -> str:
@@ -120,62 +128,69 @@ def _called(command: Sequence[str], log: Path, api: str | None) -> str:
     return (log.read_text().strip().splitlines() or [""])[-1]
 
 
-def result_row(place: Path, metrics: Path, last: str) -> Row:
+def result_row(place: Path, metrics: Path, last: str) -> SuiteRow:
     """Return a problem's row from the result of its campaign; without one, `last`, its last line, is the reason."""
     problem = _label(place)
     if not metrics.exists():
-        return {"problem": problem, "correct": False, "speedup": None, "interval": None, "reason": last[:500]}
+        return SuiteRow(problem=problem, reason=last[:500])
     found = CampaignResult.model_validate_json(metrics.read_text())
-    keys = {"campaign", "champion", "verdict", "confirmed", "kernels", "stopped", "usd", "mlflow"}
-    row = {"problem": problem, "reason": found.why, **found.model_dump(mode="json", include=keys)}
     beside, correct = {bar.kernel: bar for bar in found.bars}, found.verdict is Verdict.OK
-    if correct and found.predicted and found.speedup is None:
-        eager, compiled = (_predicted(beside.get(name), found.predicted.geomean_us) for name in (EAGER, COMPILED))
-        return {**row, "correct": True, "times": "predicted", **eager, COMPILED: compiled}
-    measured = {"speedup": found.speedup, "interval": found.interval}
-    compiled: Row = {"speedup": None, "interval": None, "baseline": ""}
-    if bar := beside.get(COMPILED):
-        compiled = {"speedup": bar.ratio, "interval": bar.interval, "baseline": bar.reason}
-    return {**row, "correct": correct, "times": "measured", **measured, COMPILED: compiled}
+    if is_predicted := bool(correct and found.predicted and found.speedup is None):
+        eager, compiled = (_predicted(beside.get(name), found.predicted) for name in (EAGER, COMPILED))
+    else:
+        eager, compiled = BaselineSpeedup(ratio=found.speedup, interval=found.interval), BaselineSpeedup()
+        if bar := beside.get(COMPILED):
+            compiled = BaselineSpeedup(ratio=bar.ratio, interval=bar.interval, remark=bar.reason)
+    return SuiteRow(
+        problem=problem,
+        reason=found.why,
+        correct=correct,
+        times="predicted" if is_predicted else "measured",
+        over_eager=eager,
+        over_compiled=compiled,
+        campaign=found.campaign,
+        champion=found.champion,
+        verdict=found.verdict,
+        confirmed=found.confirmed,
+        kernels=found.kernels,
+        stopped=found.stopped,
+        usd=found.usd,
+        mlflow=found.mlflow,
+    )
 
 
-def _predicted(baseline: BarResult | None, champion_us: float) -> Row:
+def _predicted(baseline: BarResult | None, champion: PredictedResult | None) -> BaselineSpeedup:
     """Return the quotient of two predicted times."""
     us = baseline.predicted_us if baseline else None
-    ratio = us / champion_us if us else None
-    return {"speedup": ratio, "interval": None, "baseline": baseline.reason if baseline else ""}
+    ratio = us / champion.geomean_us if us and champion else None
+    return BaselineSpeedup(ratio=ratio, remark=baseline.reason if baseline else "")
 
 
-def summary(suite: str, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the table of a suite, and its speedups over the eager reference and over torch.compile."""
-    return {
-        "suite": suite,
-        "problems": len(rows),
-        "refused": sum(row.get("campaign") is None for row in rows),
-        "times": " and ".join(sorted({row["times"] for row in rows if row.get("times")})),
-        **_against(rows, rows),
-        COMPILED: _against(rows, [row.get(COMPILED) or {} for row in rows]),
-        "usd": sum(row.get("usd") or 0.0 for row in rows),
-        "rows": list(rows),
-    }
+def summary(suite: str, rows: Sequence[SuiteRow]) -> SuiteResult:
+    """Return the result of a suite from its rows."""
+    return SuiteResult(
+        suite=suite,
+        problems=len(rows),
+        refused=sum(row.campaign is None for row in rows),
+        times=" and ".join(sorted({row.times for row in rows if row.times})),
+        over_eager=_against(rows, [row.over_eager for row in rows]),
+        over_compiled=_against(rows, [row.over_compiled for row in rows]),
+        usd=sum(row.usd for row in rows),
+        rows=tuple(rows),
+    )
 
 
-def _against(rows: Sequence[Row], compared: Sequence[Row]) -> dict[str, Any]:
-    """Return fast_p and geometric means over a baseline. compared: speedup and interval of each row over it.
-
-    A problem with a correct kernel, on which the baseline has no time, is left out. fast_p counts ratios of times;
-    `fast_p_shown` counts only those whose interval lies above p.
-    """
-    correct = [
-        one for row, one in zip(rows, compared, strict=True) if row["correct"] and one.get("speedup") is not None
-    ]
-    count = len(correct) + sum(not row["correct"] for row in rows)
-    right = [one["speedup"] for one in correct]
-    lows = [one["interval"][0] for one in correct if one.get("interval")]
-    return {
-        "compared": count,
-        "fast_p": {f"{p:g}": sum(ratio > p for ratio in right) / max(1, count) for p in FAST},
-        "fast_p_shown": {f"{p:g}": sum(low > p for low in lows) / max(1, count) for p in FAST},
-        "geomean_correct": geomean(right) if right else None,
-        "geomean_faster": geomean([r for r in right if r > 1]) if any(r > 1 for r in right) else None,
-    }
+def _against(rows: Sequence[SuiteRow], compared: Sequence[BaselineSpeedup]) -> SuiteShares:
+    """Return fast_p and geometric means over a baseline. compared: the speedup of each row over it."""
+    found = [one for row, one in zip(rows, compared, strict=True) if row.correct]
+    right = [one.ratio for one in found if one.ratio is not None]
+    lows = [one.interval[0] for one in found if one.interval and one.ratio is not None]
+    count = len(right) + sum(not row.correct for row in rows)
+    faster = [ratio for ratio in right if ratio > 1]
+    return SuiteShares(
+        compared=count,
+        fast_p={f"{p:g}": sum(ratio > p for ratio in right) / max(1, count) for p in FAST},
+        fast_p_shown={f"{p:g}": sum(low > p for low in lows) / max(1, count) for p in FAST},
+        geomean_correct=geomean(right) if right else None,
+        geomean_faster=geomean(faster) if faster else None,
+    )

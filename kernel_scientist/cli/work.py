@@ -123,10 +123,11 @@ def suite(
     from kernel_scientist.report import tables
 
     with progress.shown(steps=False):
-        summary = api.suite(name, paths, level, jobs, **call.settings)
+        result = api.suite(name, paths, level, jobs, **call.settings)
+    summary = result.model_dump(mode="json")
     write_json(metrics, summary)
-    show(summary, as_json, tables.suite(summary))
-    sys.exit(0 if any(row["correct"] for row in summary["rows"]) else 1)
+    show(summary, as_json, tables.suite(result))
+    sys.exit(0 if any(row.correct for row in result.rows) else 1)
 
 
 @click.command()

@@ -24,6 +24,7 @@ from kernel_scientist.records.results import (
     SpeedupResult,
     ValidationResult,
 )
+from kernel_scientist.records.suite_result import BaselineSpeedup, SuiteResult, SuiteRow, SuiteShares
 from kernel_scientist.report import conditions
 from kernel_scientist.report.output import Table, parts, text
 
@@ -238,45 +239,48 @@ def campaign(result: CampaignResult) -> Iterator[str | Table]:
     yield from parts({"verdicts": counts, "usd": result.usd, "source": result.source})
 
 
-def suite(summary: dict[str, Any]) -> Iterator[str | Table]:
+def suite(result: SuiteResult) -> Iterator[str | Table]:
     """Yield the result of a suite."""
-    compiled = [row.get(COMPILED) or {} for row in summary["rows"]]
     rows = [
-        {**row, "speedup": _suite_speed(row, row), COMPILED: _suite_speed(row, one)}
-        for row, one in zip(summary["rows"], compiled, strict=True)
+        {
+            "problem": row.problem,
+            "eager": _suite_speed(row, row.over_eager),
+            "compiled": _suite_speed(row, row.over_compiled),
+            "times": row.times,
+            "reason": row.reason,
+        }
+        for row in result.rows
     ]
-    columns = {"problem": "problem", "speedup": "over eager", COMPILED: f"over {COMPILED}"}
+    columns = {"problem": "problem", "eager": "over eager", "compiled": f"over {COMPILED}"}
     columns |= {"times": "times", "reason": "result"}
-    title = f"suite {summary['suite']}: {summary['problems']} problems, {summary['refused']} without a campaign"
+    title = f"suite {result.suite}: {result.problems} problems, {result.refused} without a campaign"
     yield Table(columns, rows, title)
-    for row, one in zip(rows, compiled, strict=True):
-        if row["correct"] and one.get("speedup") is None and one.get("baseline"):
-            yield f"{COMPILED} has no time on {row['problem']}: {one['baseline']}"
-    yield from _shares("the eager reference", summary, summary["times"])
-    yield from _shares(COMPILED, summary[COMPILED], summary["times"])
+    for row in result.rows:
+        if row.correct and row.over_compiled.ratio is None and row.over_compiled.remark:
+            yield f"{COMPILED} has no time on {row.problem}: {row.over_compiled.remark}"
+    yield from _shares("the eager reference", result.over_eager, result.times)
+    yield from _shares(COMPILED, result.over_compiled, result.times)
 
 
-def _suite_speed(row: dict[str, Any], found: dict[str, Any]) -> str:
+def _suite_speed(row: SuiteRow, found: BaselineSpeedup) -> str:
     """Return a speedup of a suite's row; a predicted one has no interval."""
-    value = found.get("speedup")
-    if row.get("times") == "predicted":
-        return f"{value:.4g}x predicted" if value else ""
-    return factor(value, found.get("interval"))
+    if row.times == "predicted":
+        return f"{found.ratio:.4g}x predicted" if found.ratio else ""
+    return str(found)
 
 
-def _shares(baseline: str, found: dict[str, Any], times: str) -> Iterator[str]:
+def _shares(baseline: str, found: SuiteShares, times: str) -> Iterator[str]:
     """Yield fast_p and geometric means of a suite over a baseline."""
-    over = f"over {baseline}, {found['compared']} problems, {times} times"
-    kinds = [("fast_p", found["fast_p"])]
-    kinds += [("fast_p, shown by the test", found["fast_p_shown"])] if times != "predicted" else []
+    over = f"over {baseline}, {found.compared} problems, {times} times"
+    kinds = [("fast_p", found.fast_p)]
+    kinds += [("fast_p, shown by the test", found.fast_p_shown)] if times != "predicted" else []
     for title, shares in kinds:
         yield f"{title} {over}: {', '.join(f'p {p}: {100 * share:.1f} %' for p, share in shares.items())}"
-    if found["geomean_correct"]:
-        faster = found["geomean_faster"]
-        tail = f", of those that are faster {faster:.4g}x" if faster else ""
+    if found.geomean_correct:
+        tail = f", of those that are faster {found.geomean_faster:.4g}x" if found.geomean_faster else ""
         yield (
             f"geometric mean of the speedups over {baseline}, over problems, without an interval: "
-            f"{found['geomean_correct']:.4g}x{tail}"
+            f"{found.geomean_correct:.4g}x{tail}"
         )
 
 

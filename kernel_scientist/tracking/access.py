@@ -7,9 +7,9 @@ import contextlib
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kernel_scientist import problems
 from kernel_scientist.hardware import targets
@@ -19,10 +19,10 @@ from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.kernel import COMPILED
 from kernel_scientist.records.params import Params
 from kernel_scientist.records.patience import WAIT_S, Patience
 from kernel_scientist.records.results import BarResult
+from kernel_scientist.records.suite_result import SuiteResult
 from kernel_scientist.tracking import failures, local_store
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
@@ -94,16 +94,16 @@ def suite_store(params: Params) -> MlflowStore:
     return open_store(params.tracking.uri, "suites")
 
 
-def log_suite(params: Params, result: Mapping[str, Any]) -> str:
+def log_suite(params: Params, result: SuiteResult) -> str:
     """Write the result of a suite as a run of the MLflow experiment `suites`; return the run's id."""
     store = suite_store(params)
-    run = store.client.create_run(store.experiment_id, run_name=str(result["suite"]), tags={"suite": result["suite"]})
-    shares = {f"fast_{p}": value for p, value in result["fast_p"].items()}
-    shares |= {f"fast_{p}_over_torch_compile": value for p, value in result[COMPILED]["fast_p"].items()}
-    figures = {"problems": result["problems"], "refused": result["refused"], "usd": result["usd"], **shares}
+    run = store.client.create_run(store.experiment_id, run_name=result.suite, tags={"suite": result.suite})
+    shares = {f"fast_{p}": value for p, value in result.over_eager.fast_p.items()}
+    shares |= {f"fast_{p}_over_torch_compile": value for p, value in result.over_compiled.fast_p.items()}
+    figures = {"problems": result.problems, "refused": result.refused, "usd": result.usd, **shares}
     for name, value in figures.items():
         store.client.log_metric(run.info.run_id, name, float(value))
-    store.client.log_dict(run.info.run_id, dict(result), "suite.json")
+    store.client.log_dict(run.info.run_id, result.model_dump(mode="json"), "suite.json")
     store.client.set_terminated(run.info.run_id)
     return str(run.info.run_id)
 

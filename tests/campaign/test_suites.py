@@ -1,12 +1,12 @@
 """Suites: a campaign for each of many problems, and what is made of their results."""
 
-import json
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mlflow import MlflowClient
@@ -16,6 +16,7 @@ from kernel_scientist.campaign.suite import Suite, summary
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Params
+from kernel_scientist.records.suite_result import BaselineSpeedup, SuiteResult, SuiteRow
 from kernel_scientist.report import tables
 from tests import results
 from tests.conftest import ROOT, Cli, lab_environment
@@ -23,44 +24,44 @@ from tests.conftest import ROOT, Cli, lab_environment
 pytestmark = pytest.mark.slow
 
 LEVEL = ROOT / "tests/problems/kernelbench/level1"
-ROWS = [
-    {
-        "problem": "a",
-        "campaign": "a-1",
-        "correct": True,
-        "speedup": 2.0,
-        "interval": [1.6, 2.5],
-        "usd": 0.5,
-        "torch.compile": {"speedup": 1.4, "interval": [1.3, 1.5], "baseline": ""},
-    },
-    {
-        "problem": "b",
-        "campaign": "b-1",
-        "correct": True,
-        "speedup": 1.2,
-        "interval": [0.9, 1.6],
-        "usd": 0.25,
-        "torch.compile": {"speedup": None, "interval": None, "baseline": "no compiler"},
-    },
-    {"problem": "c", "campaign": "c-1", "correct": True, "speedup": 0.5, "interval": [0.4, 0.6], "usd": None},
-    {"problem": "d", "campaign": "d-1", "correct": False, "speedup": None, "interval": None},
-    {"problem": "e", "correct": False, "speedup": None, "interval": None, "reason": "it needs a GPU"},
-]
-ROWS = [{"reason": "", "times": "measured", **row} for row in ROWS]
+
+
+def row(problem: str, campaign: str | None, eager: BaselineSpeedup, usd: float = 0, **more: Any) -> SuiteRow:
+    made = {"correct": eager.ratio is not None, "times": "measured" if campaign else "", "reason": "", **more}
+    return SuiteRow(problem=problem, campaign=campaign, over_eager=eager, usd=usd, **made)
+
+
+ROWS = (
+    row(
+        "a",
+        "a-1",
+        BaselineSpeedup(ratio=2.0, interval=(1.6, 2.5)),
+        0.5,
+        over_compiled=BaselineSpeedup(ratio=1.4, interval=(1.3, 1.5)),
+    ),
+    row(
+        "b",
+        "b-1",
+        BaselineSpeedup(ratio=1.2, interval=(0.9, 1.6)),
+        0.25,
+        over_compiled=BaselineSpeedup(remark="no compiler"),
+    ),
+    row("c", "c-1", BaselineSpeedup(ratio=0.5, interval=(0.4, 0.6))),
+    row("d", "d-1", BaselineSpeedup()),
+    row("e", None, BaselineSpeedup(), reason="it needs a GPU"),
+)
 
 
 def test_fast_p_counts_correct_kernels_that_are_more_than_p_times_as_fast() -> None:
     found = summary("one", ROWS)
-    assert found["fast_p"] == {"0": 0.6, "1": 0.4, "1.5": 0.2, "2": 0.0}  # 2.0 is not more than 2
-    assert found["fast_p_shown"] == {"0": 0.6, "1": 0.2, "1.5": 0.2, "2": 0.0}
-    assert found["problems"] == 5 and found["refused"] == 1 and found["usd"] == 0.75
-    assert found["geomean_correct"] == pytest.approx((2.0 * 1.2 * 0.5) ** (1 / 3))
-    assert found["geomean_faster"] == pytest.approx((2.0 * 1.2) ** 0.5)
-    over = found["torch.compile"]
-    assert over["compared"] == 3 and over["fast_p"] == {"0": 1 / 3, "1": 1 / 3, "1.5": 0.0, "2": 0.0}, (
-        "b and c have none"
-    )
-    said = "\n".join(str(part) for part in tables.suite({**found, "rows": found["rows"]}))
+    assert found.over_eager.fast_p == {"0": 0.6, "1": 0.4, "1.5": 0.2, "2": 0.0}  # 2.0 is not more than 2
+    assert found.over_eager.fast_p_shown == {"0": 0.6, "1": 0.2, "1.5": 0.2, "2": 0.0}
+    assert found.problems == 5 and found.refused == 1 and found.usd == 0.75
+    assert found.over_eager.geomean_correct == pytest.approx((2.0 * 1.2 * 0.5) ** (1 / 3))
+    assert found.over_eager.geomean_faster == pytest.approx((2.0 * 1.2) ** 0.5)
+    over = found.over_compiled
+    assert over.compared == 3 and over.fast_p == {"0": 1 / 3, "1": 1 / 3, "1.5": 0.0, "2": 0.0}, "b and c have none"
+    said = "\n".join(str(part) for part in tables.suite(found))
     assert "torch.compile has no time on b: no compiler" in said
     assert "over the eager reference, 5 problems, measured times: p 0: 60.0 %" in said
 
@@ -73,15 +74,15 @@ def test_a_suite_on_a_model_target_compares_predictions(tmp_path: Path) -> None:
         champion="k1", why="predicted", bars=(eager, compiled), verdict=Verdict.OK, predicted=results.predicted(12.0)
     )
     metrics.write_text(found.model_dump_json())
-    row = suite.result_row(Path("level1/1_A.py"), metrics, "")
-    assert row["correct"] and row["speedup"] == 2.5 and row["times"] == "predicted"
-    result = summary("one", [row])
-    assert result["fast_p"]["2"] == 1.0 and result["torch.compile"]["compared"] == 0
+    right = suite.result_row(Path("level1/1_A.py"), metrics, "")
+    assert right.correct and right.over_eager.ratio == 2.5 and right.times == "predicted"
+    result = summary("one", [right])
+    assert result.over_eager.fast_p["2"] == 1.0 and result.over_compiled.compared == 0
     assert "predicted times" in "\n".join(str(part) for part in tables.suite(result))
     metrics.write_text(found.model_copy(update={"verdict": Verdict.INCORRECT}).model_dump_json())
     wrong = suite.result_row(Path("level1/1_A.py"), metrics, "")
-    assert not wrong["correct"] and wrong["speedup"] is None
-    assert summary("one", [wrong])["fast_p"] == {"0": 0.0, "1": 0.0, "1.5": 0.0, "2": 0.0}
+    assert not wrong.correct and wrong.over_eager.ratio is None
+    assert summary("one", [wrong]).over_eager.fast_p == {"0": 0.0, "1": 0.0, "1.5": 0.0, "2": 0.0}
 
 
 @pytest.mark.parametrize("reason", ["error: no MLflow server answers", "error: the disk is full", "Traceback"])
@@ -99,7 +100,7 @@ def test_a_problem_without_a_result_is_tried_again(
     one.begin()
     two.begin()
     rows = [one.run(LEVEL / "1_A.py", (), None) for _ in range(2)] + [two.run(LEVEL / "1_A.py", (), None)]
-    assert [row["reason"] for row in rows] == [reason] * 3
+    assert [one.reason for one in rows] == [reason] * 3
     named = [next(part for part in call if part.startswith("tracking.suite=")) for call in calls]
     assert named[0] == named[1] != named[2] and all("--resume" in call for call in calls)
 
@@ -121,7 +122,7 @@ def test_a_result_is_kept_once_models_replied_and_the_confirmation_was_decided(
     monkeypatch.setattr(suite, "_called", called)
     one = Suite("one", (LEVEL / "1_A.py",))
     one.begin()
-    assert [one.run(LEVEL / "1_A.py", (), None)["correct"] for _ in range(4)] == [False, True, True, True]
+    assert [one.run(LEVEL / "1_A.py", (), None).correct for _ in range(4)] == [False, True, True, True]
     assert not outcomes
 
 
@@ -154,21 +155,21 @@ def test_a_suite_runs_campaigns_and_goes_on_with_those_that_are_left(
     (started := Suite.of("one", [str(level)], 1)).begin()
     done = started.folder_of(level / "3_Norm_in_training.py") / "result.json"
     done.parent.mkdir(parents=True)
-    kept = {"problem": "level1/3_Norm_in_training", "campaign": "kept", "correct": True, "speedup": 1.7}
-    done.write_text(json.dumps({**kept, "interval": [1.6, 1.8], "reason": "", "usd": 0}))
+    kept = row("level1/3_Norm_in_training", "kept", BaselineSpeedup(ratio=1.7, interval=(1.6, 1.8)))
+    done.write_text(kept.model_dump_json())
     settings = ("search.generations=1", "harness.noise_runs=0", "harness.stages=1", "harness.pairs=0")
     sets = [part for setting in settings for part in ("--set", setting)]
     found = cli("suite", str(level), "--level", "1", "--name", "one", "--json", *sets)
-    result = json.loads(found.stdout)
-    rows = {row["problem"].partition("/")[2]: row for row in result["rows"]}
-    assert rows["3_Norm_in_training"]["campaign"] == "kept"
-    assert "a_package_nobody_has" in rows["6_Needs_a_package"]["reason"]
+    result = SuiteResult.model_validate_json(found.stdout)
+    rows = {one.problem.partition("/")[2]: one for one in result.rows}
+    assert rows["3_Norm_in_training"].campaign == "kept"
+    assert "a_package_nobody_has" in rows["6_Needs_a_package"].reason
     new = rows["2_Cross_entropy"]
-    assert new["correct"] and new["campaign"].startswith("level1-2_Cross_entropy-cpu"), new
-    assert result["fast_p"]["0"] == pytest.approx(2 / 3)
-    assert result["fast_p"]["1.5"] == pytest.approx((1 + (new["speedup"] > 1.5)) / 3)
+    assert new.correct and new.campaign and new.campaign.startswith("level1-2_Cross_entropy-cpu"), new
+    assert new.over_eager.ratio and result.over_eager.fast_p["0"] == pytest.approx(2 / 3)
+    assert result.over_eager.fast_p["1.5"] == pytest.approx((1 + (new.over_eager.ratio > 1.5)) / 3)
     results = {p.name: started.folder_of(p) / "result.json" for p in started.places}
-    assert json.loads(results["2_Cross_entropy.py"].read_text()) == new
+    assert SuiteRow.model_validate_json(results["2_Cross_entropy.py"].read_text()) == new
     assert not results["6_Needs_a_package.py"].exists(), "the package may be installed by the next call"
 
 
@@ -216,19 +217,19 @@ def test_a_suite_of_ten_problems_goes_on_after_sigkill(lab: Path) -> None:
             process.wait()
     done = subprocess.run(command, cwd=lab, env=lab_environment(lab), capture_output=True, text=True, timeout=1500)
     assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    rows = result["rows"]
-    assert len(rows) == 10 and not result["refused"] and all(row["correct"] for row in rows), rows
+    result = SuiteResult.model_validate_json(done.stdout)
+    rows = result.rows
+    assert len(rows) == 10 and not result.refused and all(one.correct for one in rows), rows
     for p in (0, 1, 1.5, 2):
-        assert result["fast_p"][f"{p:g}"] == sum(row["speedup"] > p for row in rows) / 10
-    compared = [row["torch.compile"]["speedup"] for row in rows if row["torch.compile"]["speedup"] is not None]
-    assert result["torch.compile"]["compared"] == len(compared) > 0
-    assert result["torch.compile"]["fast_p"]["1"] == sum(speedup > 1 for speedup in compared) / len(compared)
+        assert result.over_eager.fast_p[f"{p:g}"] == sum((one.over_eager.ratio or 0) > p for one in rows) / 10
+    compared = [one.over_compiled.ratio for one in rows if one.over_compiled.ratio is not None]
+    assert result.over_compiled.compared == len(compared) > 0
+    assert result.over_compiled.fast_p["1"] == sum(ratio > 1 for ratio in compared) / len(compared)
     client = MlflowClient(f"sqlite:///{lab}/mlruns/mlflow.db")
-    for row in rows:
-        experiment = client.get_experiment_by_name(f"{row['problem']}-cpu")
+    for one in rows:
+        experiment = client.get_experiment_by_name(f"{one.problem}-cpu")
         assert experiment is not None
         runs = client.search_runs([experiment.experiment_id], "tags.kind = 'campaign'")
-        assert [run.data.tags["campaign"] for run in runs] == [row["campaign"]]
-    parent = client.get_run(result["mlflow"])
-    assert parent.data.metrics["fast_1"] == result["fast_p"]["1"]
+        assert [run.data.tags["campaign"] for run in runs] == [one.campaign]
+    parent = client.get_run(str(result.mlflow))
+    assert parent.data.metrics["fast_1"] == result.over_eager.fast_p["1"]
