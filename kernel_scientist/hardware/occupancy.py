@@ -112,7 +112,8 @@ def occupancy(arch: str, num_warps: int, registers: int, lds_bytes: int, scalars
 def limiting(arch: str, num_warps: int, registers: int, lds_bytes: int, scalars: int = 0) -> tuple[Limit, ...]:
     """Return all resources that allow no more workgroups than fit; the arguments are those of `resident`."""
     fits = _fits(arch, num_warps, registers, lds_bytes, scalars)
-    return tuple(name for name, fit in fits.items() if fit == min(fits.values()))
+    names: list[Limit] = [name for name, fit in fits.items() if fit == min(fits.values())]
+    return ("waves",) if "waves" in names else tuple(names)  # more of a resource lets no more waves into a SIMD
 
 
 def waves_by_registers(arch: str, registers: int) -> int:

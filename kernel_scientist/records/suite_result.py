@@ -57,7 +57,7 @@ class SuiteRow(Record):
 
 
 class SuiteShares(Record):
-    """How champions compare with a baseline. A correct kernel's problem is left out if the baseline has no time on it."""
+    """How champions compare with a baseline. A correct kernel counts only if the baseline has a time."""
 
     compared: int
     """Problems that count."""

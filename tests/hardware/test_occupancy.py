@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.hardware import occupancy
-from kernel_scientist.hardware.occupancy import LIMITS, Occupancy
+from kernel_scientist.hardware.occupancy import LIMITS, Occupancy, limiting
 
 SHAPES = st.tuples(
     st.sampled_from(sorted(LIMITS)),
@@ -52,6 +52,18 @@ def test_registers_alone_on_cdna3(registers: int, waves: int) -> None:
 )
 def test_what_limits(call: tuple[str, int, int, int], expected: Occupancy) -> None:
     assert occupancy.occupancy(*call) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (("gfx942", 4, 37, 0), ("waves",)),  # 12 would fit by registers
+        (("gfx942", 4, 98, 16384), ("registers", "lds")),
+        (("gfx942", 4, 96, 32768), ("lds",)),
+    ],
+)
+def test_all_that_limits_is_named(call: tuple[str, int, int, int], expected: tuple[str, ...]) -> None:
+    assert limiting(*call, scalars=42) == expected
 
 
 def test_lone_waves_share_no_barriers() -> None:

@@ -79,8 +79,9 @@ BUGS = (
         "an access outside a buffer: a missing tail, a mask that is too wide",
         "compute the last tile's extent from the sizes; process the remainder with a scalar loop or a mask",
         {
-            "triton": "mask loads and stores by the sizes, with `other=` where a masked lane's value is used; or clamp "
-            "the index, or stop a step earlier, where the experiment wants no mask"
+            "triton": "mask loads and stores by the sizes, with `other=` where a masked lane's value is used; or wrap "
+            "the index (`offs % size`; `tl.minimum` costs the wide loads), or stop a step earlier, where the "
+            "experiment wants no mask"
         },
     ),
     Bug(

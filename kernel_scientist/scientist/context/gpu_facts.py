@@ -154,7 +154,7 @@ def provenance(trials: Iterable[Trial]) -> str:
     launches = (
         f"{fitted.launch_us + fitted.start_us:.1f} us for the first launch of a call, {one:.1f} us for each other"
     )
-    off = f"; its error on times that it was not fitted to was {error}, so a smaller difference means little"
+    off = f"; its error on times that it was not fitted to was {error}: a few percent between two kernels are uncertain"
     return f"{first.basis}{off if error else ''}; it takes {reached}, whole lines of 128 bytes from L2, and {launches}"
 
 
