@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 from kernel_scientist.cli import main
 from kernel_scientist.records import (
     campaign_result,
+    comparison_result,
     evaluation,
     gpu,
     kernel,
@@ -155,7 +156,18 @@ def _help(command: click.Command) -> str:
 
 
 def _records() -> str:
-    modules = (results, campaign_result, suite_result, kernel, evaluation, source_line, gpu, status, screen)
+    modules = (
+        results,
+        campaign_result,
+        suite_result,
+        comparison_result,
+        kernel,
+        evaluation,
+        source_line,
+        gpu,
+        status,
+        screen,
+    )
     found = [r for module in modules for r in vars(module).values() if _own(r, module.__name__)]
     sections = [f"## {record.__name__}\n\n{_doc(record)}\n\n{_record(record)}" for record in found]
     verdicts = ", ".join(f"`{verdict.value}`" for verdict in kernel.Verdict)

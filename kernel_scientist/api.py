@@ -17,6 +17,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from kernel_scientist.records.campaign_result import CampaignResult
+from kernel_scientist.records.comparison_result import ComparisonResult
 from kernel_scientist.records.params import load
 from kernel_scientist.records.results import EvaluationResult, ValidationResult
 from kernel_scientist.records.suite_result import SuiteResult
@@ -118,6 +119,22 @@ def suite(
     Suite.of(name, places, level).require_quiet(params, jobs)
     require_usable(environment.tracking_uri(params.tracking.uri))
     return _flow("suite:run", overrides, params_file, name=name, paths=places, level=level, jobs=jobs)
+
+
+def compare(
+    first: Sequence[str],
+    second: Sequence[str],
+    recorded: bool = False,
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+) -> ComparisonResult:
+    """Compare two campaigns, or two lists of repeats, by name at equal budget.
+
+    The incumbents of each pair are timed in one run on this host; with `recorded` nothing is timed.
+    """
+    from kernel_scientist.campaign import comparing
+
+    return comparing.compare_campaigns(load(params_file, overrides), first, second, timed=not recorded)
 
 
 def _flow(entry: str, overrides: Sequence[str], params_file: str | None, **arguments: Any) -> Any:

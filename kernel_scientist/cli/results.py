@@ -53,25 +53,24 @@ def compare(first: str, second: str, out: str | None, recorded: bool, call: Para
 
     Example: kernel-scientist compare CAMPAIGN1,CAMPAIGN2 CAMPAIGN3,CAMPAIGN4
     """
+    from kernel_scientist import api
     from kernel_scientist.report import comparison
 
     with progress.shown():
-        names = first.split(","), second.split(",")
-        result = comparison.compare_campaigns(call.params(), *names, timed=not recorded)
+        result = api.compare(first.split(","), second.split(","), recorded, **call.settings)
     if out:
         comparison.write_page(result, environment.root() / out)
-    show(result, as_json, comparison.shown(result))
+    show(result.model_dump(mode="json"), as_json, comparison.shown(result))
 
 
 @click.command()
 @click.argument("campaign", required=False, callback=not_empty, help=CAMPAIGN)
-@click.option("--format", "_form", type=click.Choice(["jsonl"]), default="jsonl", show_default=True)
 @click.option("--out", "out", callback=OUT, metavar="FILE", help="Where to write; default: standard output.")
 @with_params
-def export(campaign: str | None, _form: str, out: str | None, call: ParamOptions) -> None:
+def export(campaign: str | None, out: str | None, call: ParamOptions) -> None:
     """Write a campaign as training data, one JSON line per kernel.
 
-    Example: kernel-scientist export --format jsonl --out data/training.jsonl
+    Example: kernel-scientist export --out data/training.jsonl
     """
     from kernel_scientist.report import output, training
 
