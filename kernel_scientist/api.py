@@ -17,6 +17,7 @@ from pkgutil import resolve_name
 from typing import Any
 
 from kernel_scientist.records.campaign_result import CampaignResult
+from kernel_scientist.records.capability import Capability
 from kernel_scientist.records.comparison_result import ComparisonResult
 from kernel_scientist.records.params import load
 from kernel_scientist.records.results import EvaluationResult, ValidationResult
@@ -135,6 +136,13 @@ def compare(
     from kernel_scientist.campaign import comparing
 
     return comparing.compare_campaigns(load(params_file, overrides), first, second, timed=not recorded)
+
+
+def doctor() -> list[Capability]:
+    """Return what this machine can do, one record per capability. It takes some 20 s."""
+    from kernel_scientist.campaign import capabilities
+
+    return capabilities.examine()
 
 
 def _flow(entry: str, overrides: Sequence[str], params_file: str | None, **arguments: Any) -> Any:

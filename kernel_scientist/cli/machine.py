@@ -33,11 +33,12 @@ def doctor(as_json: bool) -> None:
     Example: kernel-scientist doctor
     """
     with progress.shown():
-        from kernel_scientist.report.doctor import examine, shown
+        from kernel_scientist import api
+        from kernel_scientist.report import tables
 
-        rows = examine()
-    show(rows, as_json, shown(rows))
-    sys.exit(0 if all(row["ok"] or not row["needed"] for row in rows) else 2)
+        found = api.doctor()
+    show([one.model_dump() for one in found], as_json, tables.capabilities(found))
+    sys.exit(0 if all(one.ok or not one.needed for one in found) else 2)
 
 
 @click.command()

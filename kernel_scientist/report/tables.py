@@ -13,6 +13,7 @@ from kernel_scientist.population.entry import score
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
 from kernel_scientist.records.campaign_result import CampaignResult, FinalistResult
+from kernel_scientist.records.capability import Capability
 from kernel_scientist.records.evaluation import Trial, geomean
 from kernel_scientist.records.factors import busy, factor, number
 from kernel_scientist.records.kernel import COMPILED, REFERENCE, Verdict
@@ -237,6 +238,22 @@ def campaign(result: CampaignResult) -> Iterator[str | Table]:
         yield f"predicted: {number(predicted.geomean_us)} us geomean, {share} ({predicted.by})"
     counts = {verdict: count for verdict, count in result.verdicts.items() if count}
     yield from parts({"verdicts": counts, "usd": result.usd, "source": result.source})
+
+
+def capabilities(found: Sequence[Capability]) -> Iterator[str | Table]:
+    """Yield the capabilities of a machine, and which required ones are missing."""
+    rows = [
+        {
+            "ok": "ok" if one.ok else "MISSING" if one.needed else "no",
+            "what": one.what,
+            "detail": one.detail,
+            "style": "failed" if one.needed and not one.ok else "",
+        }
+        for one in found
+    ]
+    yield Table({"ok": "", "what": "capability", "detail": "detail"}, rows)
+    missing = ", ".join(one.what for one in found if one.needed and not one.ok)
+    yield f"\nrequired, but missing: {missing}" if missing else "\nnothing that is required is missing"
 
 
 def suite(result: SuiteResult) -> Iterator[str | Table]:

@@ -4,11 +4,10 @@ import logging
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from kernel_scientist.calibrate import suite
 from kernel_scientist.compilers import gxx
@@ -18,8 +17,8 @@ from kernel_scientist.gpu.toolchains import cuda, hip
 from kernel_scientist.hardware import cpu, gpus, measured
 from kernel_scientist.profile import profiler
 from kernel_scientist.records import environment
+from kernel_scientist.records.capability import Capability
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.report.output import Table
 from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.tracking.access import require_usable
@@ -39,19 +38,19 @@ WAKE = {
 }
 
 
-def examine() -> list[dict[str, Any]]:
-    """Return one row per capability: name, whether it is available, whether it is required, detail.
+def examine() -> list[Capability]:
+    """Return the capabilities of this machine.
 
     It takes some 20 s, so what is looked at is said first.
     """
-    rows = list[dict[str, Any]]()
+    rows = list[Capability]()
     for what, look in PARTS.items():
         progress.info("looking at %s", what)
         rows += look()
     return rows
 
 
-def _cpu() -> list[dict[str, Any]]:
+def _cpu() -> list[Capability]:
     caches = " ".join(f"{level} {size >> 10} KiB" for level, size in cpu.caches().items()) or "caches unknown"
     about = f"{cpu.model()} {cpu.generation()}, {cpu.cores()} cores, {cpu.vector_bytes() * 8}-bit vectors, {caches}"
     peaks = measured.kept()
@@ -62,7 +61,7 @@ def _cpu() -> list[dict[str, Any]]:
     ]
 
 
-def _packages() -> list[dict[str, Any]]:
+def _packages() -> list[Capability]:
     dump = shutil.which("objdump")
     return [
         _row("objdump", dump is not None, dump or "no instruction counts"),
@@ -70,20 +69,11 @@ def _packages() -> list[dict[str, Any]]:
     ]
 
 
-def shown(rows: list[dict[str, Any]]) -> Iterator[str | Table]:
-    """Yield the capabilities as a table, and which required ones are missing."""
-    cells = [{**row, "ok": "ok" if row["ok"] else "MISSING" if row["needed"] else "no"} for row in rows]
-    styled = [{**cell, "style": "failed" if cell["ok"] == "MISSING" else ""} for cell in cells]
-    yield Table({"ok": "", "what": "capability", "detail": "detail"}, styled)
-    missing = ", ".join(cell["what"] for cell in cells if cell["ok"] == "MISSING")
-    yield f"\nrequired, but missing: {missing}" if missing else "\nnothing that is required is missing"
+def _row(what: str, ok: bool, detail: str, needed: bool = False) -> Capability:
+    return Capability(what=what, ok=ok, needed=needed, detail=detail)
 
 
-def _row(what: str, ok: bool, detail: str, needed: bool = False) -> dict[str, Any]:
-    return {"what": what, "ok": ok, "needed": needed, "detail": detail}
-
-
-def _required(what: str, find: Callable[[], str]) -> dict[str, Any]:
+def _required(what: str, find: Callable[[], str]) -> Capability:
     """Return the row of a required capability, whose detail `find` returns unless it is missing."""
     try:
         return _row(what, True, find(), needed=True)
@@ -99,7 +89,7 @@ def _store() -> str:
     return uri
 
 
-def _sandbox() -> list[dict[str, Any]]:
+def _sandbox() -> list[Capability]:
     """Return the sandbox layers; `harness.sandbox: auto` uses all that are available."""
     refusal, version = bubblewrap.bubblewrap_refusal(), landlock.version()
     namespaces = "own users, processes, network, mounts; read-only root, private /tmp"
@@ -112,7 +102,7 @@ def _sandbox() -> list[dict[str, Any]]:
     ]
 
 
-def _timing() -> list[dict[str, Any]]:
+def _timing() -> list[Capability]:
     """Return the conditions that affect the quality of timings."""
     load = Load.now().until_now()["load"]
     quiet = os.getloadavg()[0] < 0.5 * cpu.cores()
@@ -124,7 +114,7 @@ def _timing() -> list[dict[str, Any]]:
     ]
 
 
-def _native() -> list[dict[str, Any]]:
+def _native() -> list[Capability]:
     """Return whether the evaluator can stop a worker's threads, and how soon it wakes at the completion signal."""
     try:
         native = NativeHarness(str(native_library()))
@@ -143,7 +133,7 @@ def _native() -> list[dict[str, Any]]:
     ]
 
 
-def _gpu() -> list[dict[str, Any]]:
+def _gpu() -> list[Capability]:
     """Return the GPU with its profiler, and the compilers for GPUs that need not be present."""
     import torch
 
@@ -159,7 +149,7 @@ def _gpu() -> list[dict[str, Any]]:
     ]
 
 
-def _inspection() -> list[dict[str, Any]]:
+def _inspection() -> list[Capability]:
     """Return whether a Triton kernel can be compiled and traced for an absent GPU, as on `model:` targets."""
     gpu, copy = gpus.named("mi300x"), suite.FAMILIES[0]
     try:
@@ -172,7 +162,7 @@ def _inspection() -> list[dict[str, Any]]:
     return [_row("model targets", True, f"inspected a kernel for {gpu.arch} in {found.report.seconds:.1f} s")]
 
 
-PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
+PARTS: dict[str, Callable[[], list[Capability]]] = {
     "the processor and its compiler": _cpu,
     "the sandbox": _sandbox,
     "the conditions of timings": _timing,
