@@ -100,15 +100,15 @@ def problems_admit(paths: tuple[str, ...], limit_s: float, compat: str, as_json:
 
     Example: kernel-scientist problems admit KernelBench/level1
     """
-    from kernel_scientist.report.admissions import admitted
+    from kernel_scientist.problems import admissions
 
-    def done(row: dict[str, object]) -> None:
+    def done(one: admissions.Admission) -> None:
         if not as_json:
-            click.echo(f"{row['problem']}: {row['reason'] or 'admissible'}", err=True)
+            click.echo(f"{one.problem}: {one.reason or 'admissible'}", err=True)
 
-    result = admitted(paths, limit_s, compat, done)
-    show(result, as_json, [f"{result['admissible']} of {result['of']} problems are admissible"])
-    sys.exit(0 if result["admissible"] == result["of"] else 1)
+    result = admissions.admitted(paths, limit_s, compat, done)
+    show(result.model_dump(), as_json, [f"{result.admissible} of {result.of} problems are admissible"])
+    sys.exit(0 if result.admissible == result.of else 1)
 
 
 @click.command()

@@ -12,37 +12,59 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from kernel_scientist import problems
-from kernel_scientist.hardware import cpu
 from kernel_scientist.problems import admission
+from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.errors import one_line
 
-Row = dict[str, Any]
+
+class Admission(Record):
+    """Whether a problem can be used."""
+
+    problem: str
+    """Folder and name of the problem."""
+    admissible: bool
+    """Whether it can be used."""
+    reason: str
+    """Why it cannot; empty if it can."""
+    seconds: Finite
+    """How long it took to find out."""
 
 
-def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[Row], None]) -> dict[str, Any]:
+class AdmissionsResult(Record):
+    """Which of many problems can be used: the result of `problems admit`."""
+
+    admissible: int
+    """How many can be used."""
+    of: int
+    """Of how many."""
+    problems: tuple[Admission, ...]
+    """Each of them."""
+
+
+def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[Admission], None]) -> AdmissionsResult:
     """Admit every problem at and below some paths; return which are admissible, and why the others are not.
 
-    done: called with each row. Raises SetupError for a path without problems.
+    done: called with each result. Raises SetupError for a path without problems.
     """
     places = problems.below(paths)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["kernel_scientist.problems.admission", "torch.utils.flop_counter", "torch._dynamo"])
 
-    def admit(place: Path) -> Row:
-        row = _tried(context, place, limit_s, compat)
-        done(row)
-        return row
+    def admit(place: Path) -> Admission:
+        found = _tried(context, place, limit_s, compat)
+        done(found)
+        return found
 
-    with ThreadPoolExecutor(cpu.cores()) as pool:
-        return _summary(list(pool.map(admit, places)))
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        found = tuple(pool.map(admit, places))
+    return AdmissionsResult(admissible=sum(one.admissible for one in found), of=len(found), problems=found)
 
 
-def _tried(context: ForkServerContext, place: Path, limit_s: float, compat: str) -> Row:
+def _tried(context: ForkServerContext, place: Path, limit_s: float, compat: str) -> Admission:
     start = time.monotonic()
     receiving, sending = context.Pipe(duplex=False)
     process = context.Process(target=_send_fault, args=(sending, place, compat), daemon=True)
@@ -58,7 +80,9 @@ def _tried(context: ForkServerContext, place: Path, limit_s: float, compat: str)
     except EOFError:
         process.join()
         reason = f"its process ended with status {process.exitcode}"
-    return _row(place, reason, time.monotonic() - start)
+    name = f"{place.parent.name}/{place.name.removesuffix('.py')}"
+    seconds = round(time.monotonic() - start, 1)
+    return Admission(problem=name, admissible=not reason, reason=reason, seconds=seconds)
 
 
 def _send_fault(sending: Connection, place: Path, compat: str) -> None:
@@ -80,12 +104,3 @@ def _end_with_command() -> None:
     assert command is not None
     command.join()
     os._exit(1)
-
-
-def _row(place: Path, reason: str, seconds: float) -> Row:
-    name = f"{place.parent.name}/{place.name.removesuffix('.py')}"
-    return {"problem": name, "admissible": not reason, "reason": reason, "seconds": round(seconds, 1)}
-
-
-def _summary(rows: Sequence[Row]) -> dict[str, Any]:
-    return {"admissible": sum(row["admissible"] for row in rows), "of": len(rows), "problems": list(rows)}
