@@ -9,7 +9,7 @@ from kernel_scientist.records import laboratory
 
 
 @click.command()
-@click.argument("folder", callback=not_empty, help="The new laboratory's folder; it may be there and empty.")
+@click.argument("folder", callback=not_empty, help="The new laboratory's folder; other files may be in it.")
 def init(folder: str) -> None:
     """Make a laboratory: a folder with parameters, problems, background documents and deployments.
 

@@ -17,6 +17,7 @@ from kernel_scientist.cli.common import (
     with_params,
     written,
 )
+from kernel_scientist.records.errors import SetupError
 
 if TYPE_CHECKING:
     from kernel_scientist.calibrate.history import Calibration
@@ -51,6 +52,8 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
     """
     from kernel_scientist.report.ui import serve
 
+    if prefect_port == mlflow_port:
+        raise SetupError(f"both servers cannot have port {mlflow_port}: give one of them another")
     serve(prefect_port, mlflow_port)
 
 
@@ -105,7 +108,8 @@ def compile(
     from kernel_scientist.report import compilation
 
     gpu = gpus.chosen(machine, arch or ("" if machine else "gfx942"))
-    report = compilation.compiled(Path(file), gpu, params=call.params(), lines=lines, **named)
+    with progress.shown():
+        report = compilation.compiled(Path(file), gpu, params=call.params(), lines=lines, **named)
     if folder and report.get("launches"):
         report["assembly"] = compilation.write_assembly(report, Path(folder))
     show(report, as_json, compilation.lines(report))

@@ -75,6 +75,8 @@ def _present() -> str:
 
 def of_board(gpu: str, language: str) -> Target:
     """Return the target of a leaderboard's GPU, such as MI300. Raises SetupError if the model does not know it."""
+    if language not in ("triton", "hip"):
+        raise SetupError(f"target {BOARD!r} times triton and hip kernels, not {language}: set language")
     key = next((key for key in gpus.GPUS if key.startswith(gpu.lower().split("_")[0])), None)
     if key is None or "x8" in gpu.lower():
         raise SetupError(f"kernelbot.gpu {gpu!r}: known here are {', '.join(gpus.GPUS)} and MI300; one GPU per kernel")

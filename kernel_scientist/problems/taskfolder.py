@@ -29,6 +29,11 @@ SUBMISSION = "@SUBMISSION@"
 RANKINGS = ("last", "mean", "geom")
 MALFORMED = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 """What reading a task folder raises if a value is of another kind than is expected there."""
+LAB = (
+    *("dtype", "work", "writes", "updates", "stress", "parts", "held_out", "profiles", "published", "policy"),
+    *("controls", "leaderboard", "seed_bits"),
+)
+"""Keys of lab.yml."""
 _FIELDS = ("tests", "benchmarks", "held_out")
 
 
@@ -54,6 +59,8 @@ def _read(folder: Path, device: str, compat: str, name: str) -> Problem:
     task = read_mapping(folder / "task.yml")
     lab_file, with_lab = folder / "lab.yml", (folder / "lab.yml").exists()
     lab = read_mapping(lab_file) if with_lab else {}
+    if unknown := next((key for key in lab if key not in LAB), None):
+        raise SetupError(f"{lab_file}: unknown key {unknown!r}; known: {', '.join(LAB)}")
     official = compat == "official"
     full = Profile(
         tests=_cases(task.get("tests") or [], folder / "task.yml", official),

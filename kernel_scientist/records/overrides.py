@@ -36,3 +36,16 @@ def _merged(before: Any, value: Any) -> Any:
         return value
     old, new = cast(dict[str, Any], before), cast(dict[str, Any], value)
     return old | {key: _merged(old.get(key), part) for key, part in new.items()}
+
+
+def no_text(value: object, key: str = "") -> str:
+    """Return the key of a text that no file or terminal can hold, with a zero byte or a lone surrogate; empty if there
+    is none. YAML's escapes can make both."""
+    if isinstance(value, str):
+        return key if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value) else ""
+    if isinstance(value, dict):
+        items = cast(dict[str, object], value).items()
+        return next(filter(None, (no_text(part, f"{key}.{name}".lstrip(".")) for name, part in items)), "")
+    if isinstance(value, list):
+        return next(filter(None, (no_text(part, key) for part in cast(list[object], value))), "")
+    return ""

@@ -12,7 +12,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
-from kernel_scientist.records.overrides import apply
+from kernel_scientist.records.overrides import apply, no_text
 
 Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"]
 PLAYBOOK = "playbook"
@@ -293,6 +293,9 @@ def load(file: str | Path | None, overrides: Iterable[str] = (), options: Mappin
         origins[apply(values, override)] = f"--set {override}"
     for key, value in (options or {}).items():
         values[key], origins[key] = value, f"--{key} {value}"
+    if key := no_text(values):
+        at = next((option for part, option in origins.items() if f"{key}.".startswith(f"{part}.")), str(path))
+        raise SetupError(f"{at!r}: parameter '{key}' has a zero byte or a lone surrogate, which no text has")
     return parse(values, str(path), origins)
 
 

@@ -139,7 +139,8 @@ class Screen(Record):
         seen = self.status
         planned = f" of {seen.planned}" if seen.planned is not None else ""
         now, mean = (f"{pace:.2g}" if pace else "?" for pace in (seen.per_minute_now, seen.per_minute))
-        return f"{seen.kernels}{planned}, {now} a minute of late, {mean} since the start{seen.why and f'; {seen.why}'}"
+        why = seen.why and f"; {seen.why}{', but for those at work' if seen.in_progress else ''}"
+        return f"{seen.kernels}{planned}, {now} a minute of late, {mean} since the start{why}"
 
     def _budget(self) -> str:
         seen = self.status

@@ -14,9 +14,10 @@ import pytest
 from kernel_scientist import problems
 from kernel_scientist.campaign import preflight
 from kernel_scientist.cli import SECTIONS, main
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Llm
 from kernel_scientist.tracking.mlflow_store import MlflowStore
-from tests.conftest import ROOT, Cli, without_progress
+from tests.conftest import ROOT, Cli, lab_environment, without_progress
 
 MISTAKES = {
     "unknown problem": (["optimize", "--set", "problem=nope"], "unknown problem 'nope'; known: attention-prefill"),
@@ -44,6 +45,16 @@ MISTAKES = {
     "an empty params": (["optimize", "--params", ""], "'--params' is empty"),
     "an empty campaign to resume": (["optimize", "--campaign", ""], "'--campaign' is empty"),
     "an empty campaign to report": (["report", ""], "'[CAMPAIGN]' is empty"),
+    "one port for two servers": (["ui", "--prefect-port", "4200", "--mlflow-port", "4200"], "cannot have port 4200"),
+    "a zero byte": (["optimize", "--dry-run", "--set", r'problem="a\0b"'], "parameter 'problem' has a zero byte"),
+    "half a character": (
+        ["optimize", "--dry-run", "--set", r'llm.writer={model: "openai/\uD800"}'],
+        "parameter 'llm.writer.model' has a zero byte or a lone surrogate",
+    ),
+    "a language that no leaderboard times": (
+        ["optimize", "--dry-run", "--set", "target=kernelbot"],
+        "target 'kernelbot' times triton and hip kernels, not cpp",
+    ),
     "a port that is none": (["ui", "--prefect-port", "70000"], "70000 is not in the range"),
     "a limit that is none": (["problems", "admit", "problems", "--limit", "nan"], "'nan' is not a valid integer"),
     "wrong target": (
@@ -137,6 +148,13 @@ def test_a_model_that_cannot_be_called_is_named_before_anything_starts(
     assert "llm.writer: " in done.stderr
 
 
+@pytest.mark.parametrize("blank", ["", " "])
+def test_an_empty_key_is_none(blank: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", blank)
+    with pytest.raises(SetupError, match="needs a key in the variable OPENAI_API_KEY"):
+        preflight.models(Llm.model_validate({"writer": {"model": "openai/gpt-4o"}}))
+
+
 def test_a_key_in_a_variable_of_ones_own_is_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("LAB_KEY", "secret")
@@ -158,6 +176,32 @@ def test_a_missing_compiler_is_named(cli: Cli, tmp_path: Path) -> None:
 def test_a_cache_that_cannot_be_written_is_named(call: tuple[str, ...], cli_here: Cli) -> None:
     done = cli_here(*call, KERNEL_SCIENTIST_CACHE="/proc/nope")
     _one_sentence(done.returncode, done.stderr, "cannot write to /proc/nope")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("compile", str(ROOT / "problems/identity/seeds/triton_naive.py"), "--no-lines"),
+        ("problems", "show", "identity"),
+    ],
+)
+def test_a_cache_that_other_commands_cannot_write_is_named(call: tuple[str, ...], cli_here: Cli) -> None:
+    done = cli_here(*call, KERNEL_SCIENTIST_CACHE="/sys/nope")
+    _one_sentence(done.returncode, done.stderr, "/sys/nope")
+
+
+def test_a_full_disk_behind_standard_output_is_named(lab: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "kernel_scientist", "problems", "list"],
+            cwd=lab,
+            env=lab_environment(lab),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    _one_sentence(done.returncode, done.stderr, "No space left on device")
 
 
 def test_a_seed_without_custom_kernel_is_named(cli: Cli, lab: Path) -> None:

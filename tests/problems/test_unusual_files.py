@@ -230,6 +230,12 @@ def test_sections_of_a_lab_file_may_be_empty(tmp_path: Path) -> None:
     assert problems.load(tmp_path / "one").dtype == "fp32"
 
 
+def test_a_misspelt_key_of_a_lab_file_is_an_error(tmp_path: Path) -> None:
+    """Otherwise the held-out cases would be missing without a word."""
+    place = folder(tmp_path / "one", **{"lab.yml": "dtype: fp32\nheld_ot: [{size: 4}]\n"})
+    assert "lab.yml: unknown key 'held_ot'; known: dtype, " in admission.fault(place)
+
+
 def test_a_linked_folder_is_that_which_it_links_to(tmp_path: Path) -> None:
     reference = f"import utils\n{REFERENCE.replace('OUTPUT', 'torch.cumsum(data, 0)')}"
     place = folder(tmp_path / "amd/one", **{"reference.py": reference})

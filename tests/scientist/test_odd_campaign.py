@@ -99,7 +99,7 @@ def test_a_campaign_of_odd_answers_ends_whole(lab: Path, cli: Cli, prefect_api: 
     assert requests > len(replies) and {r.failure != "" for r in replies} == {True, False}
 
     silent = [t for t in store.population(parent) if t.kernel.report.startswith("no kernel")]
-    assert [t.evaluation.verdict.value for t in silent] == ["compile_error"]
+    assert [t.evaluation.verdict.value for t in silent] == ["absent"]
     assert "the provider withheld the reply (content_filter): without a word" in silent[0].kernel.report
     faults = {call.fault for call in silent[0].kernel.llm_calls}
     assert any("the model refuses (refusal): I would rather not" in fault for fault in faults), faults

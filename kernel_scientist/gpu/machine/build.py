@@ -1,6 +1,7 @@
 """Builds the machine's native library, once for this compiler and processor."""
 
 import hashlib
+import logging
 import os
 import subprocess
 import tempfile
@@ -12,6 +13,7 @@ from filelock import FileLock
 from kernel_scientist.compilers import gxx
 from kernel_scientist.records.errors import SetupError
 
+progress = logging.getLogger("kernel_scientist.progress")
 NATIVE = Path(__file__).parent / "native"
 FLAGS = ("-std=c++20", "-O3", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fPIC")
 
@@ -35,6 +37,8 @@ def _built(folder: Path) -> Path:
     made = folder / f"machine-{_digest(''.join(to.name for to in sources.values()).encode())}.so"
     if made.exists():
         return made
+    if not all(to.exists() for to in sources.values()):
+        progress.warning("building the machine that executes gfx942 code, once: a minute or two")
     with tempfile.TemporaryDirectory(dir=folder) as scratch, ThreadPoolExecutor(os.cpu_count()) as several:
         jobs = [several.submit(_kept, to, Path(scratch), "-c", path) for path, to in sources.items()]
         for job in jobs:
