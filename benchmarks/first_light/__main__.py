@@ -29,19 +29,19 @@ STEPS = {
     "driver": ("driver.driver_starts", 15.0),
     "torch": ("starting.torch_sees_it", 40.0),  # on a cold disk
     "triton": ("starting.triton_runs", 20.0),
-    "sandbox": ("sandboxed.worker_runs", 40.0),
+    "sandbox": ("sandboxed.worker_runs", 39.0),
     "limits": ("sandboxed.limits_hold", 18.0),
     "events": ("clocks.events_agree", 15.0),
     "sweep": ("clocks.sweep_evicts", 12.0),
-    "seed": ("verdicts.seed_passes", 28.0),
+    "seed": ("verdicts.seed_passes", 26.0),
     "times": ("times.times_agree", 40.0),
-    "overheads": ("times.overheads", 22.0),
+    "overheads": ("times.overheads", 20.0),
     "differences": ("verdicts.known_differences", 50.0),
     "cheats": ("verdicts.cheats_fail", 75.0),
     "problems": ("verdicts.problems_are_evaluated", 60.0),
     "counters": ("verdicts.counters_are_read", 35.0),
     "extension": ("sandboxed.extension_runs", 70.0),
-    "lock": ("clocks.lock_excludes", 20.0),  # two processes start
+    "lock": ("clocks.lock_excludes", 14.0),  # two processes start
     "calibration": ("starting.calibration", 40.0),
 }
 """By step: the function, and its limit in seconds, about twice what it took on an H100. The last one may take what the
