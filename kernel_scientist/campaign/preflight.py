@@ -79,6 +79,8 @@ def models(llm: Llm) -> None:
     """Raise SetupError if no agent of a role can be called: no server answers, or a key's variable is not set."""
     if llm.replay:  # its replies are there already
         return
+    for blank in [name for name, key in os.environ.items() if name.endswith("API_KEY") and not key.strip()]:
+        del os.environ[blank]  # litellm takes an empty key for one
     known: dict[str, str] = {}
     for name in ROLES:
         role = llm.role(name)
@@ -95,8 +97,6 @@ def _unreachable(model: Model) -> str:
     """Return why a model cannot be called, as far as that is known without a call that is paid; empty if it can."""
     from kernel_scientist.tracking.access import no_answer
 
-    for blank in [name for name, key in os.environ.items() if name.endswith("API_KEY") and not key.strip()]:
-        del os.environ[blank]  # litellm takes an empty key for one
     if model.api_key_env and not os.environ.get(model.api_key_env, "").strip():
         return f"{model.model} needs a key in the variable {model.api_key_env}, which is not set"
     if model.api_base:

@@ -28,7 +28,8 @@ from kernel_scientist.records.errors import InfrastructureError, SetupError, Sto
 
 WITHOUT_LABORATORY = ("init", "evaluate", "validate", "compile", "doctor", "problems")
 """Commands that record nothing: they can do with the problems and parameters that a wheel carries."""
-REFUSED = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP)
+FULL = (errno.ENOSPC, errno.EDQUOT)
+REFUSED = (*FULL, errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP)
 """What the system says where a folder or disk is wrong, not this program."""
 WHOLE = 200
 """Characters of a command's first sentence in `--help`: it is wrapped, not cut."""
@@ -78,12 +79,11 @@ class CommandGroup(click.Group):
             click.echo(f"error: {error}", err=True)
             ctx.exit(2)
         except OSError as error:
-            if error.errno not in REFUSED:
+            if error.errno not in (REFUSED if error.filename else FULL):
                 raise
             if error.filename is None:  # standard output: what is left of it is not written at the end either
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            where = error.filename or "what a command prints, or a file"
-            click.echo(f"error: {where} cannot be written: {error.strerror}", err=True)
+            click.echo(f"error: {error.filename or 'what a command writes'}: {error.strerror}", err=True)
             ctx.exit(2)
         except sqlite3.OperationalError as error:
             click.echo(f"error: the MLflow store: {error}", err=True)

@@ -65,11 +65,16 @@ def of(machine: str) -> Constants:
 def held_out(machine: str) -> str:
     """Return the error on times that a machine's constants were not fitted to, in words; empty if none is known."""
     file = path(machine)
-    found = (
-        json.loads((file if file.exists() else PUBLISHED).read_text()) if file.exists() or PUBLISHED.exists() else {}
-    )
-    error = found.get("held_out") if file.exists() or machine.lower() in found.get("machines", ()) else None
-    return f"{100 * error['error']:.1f} % in the median and {100 * error['worst']:.0f} % at worst" if error else ""
+    if file.exists():
+        error = json.loads(file.read_text()).get("fit", {}).get("error")
+        return f"{100 * error:.1f} % in the median" if error is not None else ""
+    if not PUBLISHED.exists():
+        return ""
+    found = json.loads(PUBLISHED.read_text())
+    if machine.lower() not in found["machines"]:
+        return ""
+    half = found["held_out"]
+    return f"{100 * half['error']:.1f} % in the median and {100 * half['worst']:.0f} % at worst"
 
 
 def _published(machine: str) -> Constants:

@@ -1,10 +1,12 @@
 """The performance model across launches: what one leaves in the last level, the next does not fetch from memory."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.gpu.model import predict
+from kernel_scientist.gpu.model import constants, predict
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.gpu.model.issue import Issue
 from kernel_scientist.gpu.model.launch import Traffic
@@ -57,3 +59,15 @@ def test_it_is_never_more_than_all_launches_alone_nor_less_than_each_thing_once(
     smallest = {name: min(s[name] for s in all_sizes if name in s) for name in largest}
     assert hbm_us(*loads) <= alone * (1 + 1e-9)
     assert hbm_us(*loads) >= once * min(smallest[n] / largest[n] for n in largest) * (1 - 1e-9)
+
+
+def test_the_error_that_is_told_is_that_of_the_constants_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
+    assert constants.held_out("MI300X") == "6.5 % in the median and 32 % at worst", "of published times"
+    assert constants.held_out("H100") == ""
+    constants.keep("MI300X", constants.Constants(), {"fit": {"error": 0.1234}})
+    assert constants.held_out("MI300X") == "12.3 % in the median"
+    constants.keep("MI300X", constants.Constants(), {})
+    assert constants.held_out("MI300X") == ""
