@@ -171,7 +171,7 @@ def prefect_api(side_by_side: Path) -> Iterator[str]:
 def cli(lab: Path) -> Cli:
     """The command line, as a process, in the laboratory `lab`."""
 
-    def run(*arguments: str, timeout: float = 280, **extra: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, timeout: float | None = None, **extra: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "kernel_scientist", *arguments],
             cwd=lab,

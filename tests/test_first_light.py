@@ -41,7 +41,7 @@ def test_all_steps_together_take_less_than_ten_minutes() -> None:
 def test_each_step_leaves_its_own_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     steps = ["torch", "events", "lock", "sweep", "calibration"]
     with Results(tmp_path, archived=False) as results:
-        assert first_light.run(results, "standin", steps, "", time.monotonic() + 200) == 0
+        assert first_light.run(results, "standin", steps, "", time.monotonic() + first_light.BOUND_S) == 0
     left = {name: read(tmp_path, name) for name in steps}
     assert sorted(path.name for path in tmp_path.glob("*.json")) == [
         *("02-torch.json", "06-events.json", "07-sweep.json", "16-lock.json", "17-calibration.json")

@@ -52,7 +52,7 @@ def test_a_file_that_is_no_calibration_is_one_sentence(root: Path, text: str) ->
 def cli(lab: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     env = lab_environment(lab, CUDA_VISIBLE_DEVICES="", HIP_VISIBLE_DEVICES="")
     command = [sys.executable, "-c", PROGRAM, "calibrate", *arguments]
-    return subprocess.run(command, cwd=lab, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=lab, env=env, capture_output=True, text=True)
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
 
 def run(bare: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=bare, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, cwd=ROOT, env=bare, capture_output=True, text=True, check=False)
 
 
 def test_they_are_not_there(bare: dict[str, str]) -> None:

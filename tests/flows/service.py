@@ -130,7 +130,6 @@ class Service:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=120,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -141,7 +140,7 @@ class Service:
         commands = page.split("```")[1].replace("prefect worker start --pool lab", "")  # it would stay
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         env = self.environment("client", PATH=path)
-        return subprocess.run(["bash", "-c", commands], cwd=self.lab, env=env, timeout=900).returncode
+        return subprocess.run(["bash", "-c", commands], cwd=self.lab, env=env).returncode
 
     def post(self, path: str, body: dict[str, Any] | None = None) -> Any:
         return ask(self.api, "POST", path, body or {})

@@ -225,7 +225,7 @@ def test_six_dead_workers_and_a_dead_server_lose_no_kernel(tmp_path: Path, clust
             dead.wait()
             time.sleep(rng.uniform(0, 5))
             workers.append(cluster.start_worker(lab))
-        out, errors = campaign.communicate(timeout=1500)
+        out, errors = campaign.communicate()
     assert campaign.returncode == 0, errors
     result = json.loads(out)
     _, children, _ = stored(lab, target="pool-lab")

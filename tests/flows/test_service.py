@@ -194,7 +194,7 @@ def dvc_repro(service: Service) -> str:
             shutil.copy(ROOT / name, lab)
         for command in (["git", "init", "-q"], ["dvc", "init", "-q"]):
             subprocess.run(command, cwd=lab, check=True, env=env)
-    done = subprocess.run(["dvc", "repro"], cwd=lab, env=env, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(["dvc", "repro"], cwd=lab, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

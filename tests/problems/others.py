@@ -68,7 +68,7 @@ def repository(folder: Path) -> Path:
 def dvc(lab: Path, *arguments: str) -> str:
     command, env = [sys.executable, "-m", "dvc", *arguments], lab_environment(lab, DVC_NO_ANALYTICS="1")
     env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
-    done = subprocess.run(command, cwd=lab, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=lab, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -15,7 +15,7 @@ from kernel_scientist.sandbox import bubblewrap, confine, landlock
 def cat(path: Path, folder: Path, readable: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
     command = confine.command(["/bin/cat", str(path)], folder, readable)
     environment = {"PYTHONPATH": str(bubblewrap.PACKAGE.parent), "PATH": "/usr/bin:/bin"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(params=["landlock", "bubblewrap"])

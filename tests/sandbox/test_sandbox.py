@@ -240,7 +240,7 @@ def test_folders_however_deep_are_the_kernels_own_failure_and_go(shop: WorkerPoo
         assert shop._process is process and process is not None
         if shop.enclosure != "bubblewrap":
             (folder,) = Path("/tmp").glob(f"kernel-scientist-{process.pid}-*")
-            deadline = time.monotonic() + 20  # a process that was killed ends when a busy machine comes to it
+            deadline = time.monotonic() + 60  # a process that was killed ends when a busy machine comes to it
             while (left := len(list(folder.iterdir()))) > 1 and time.monotonic() < deadline:
                 time.sleep(0.05)
             assert left == 1
@@ -280,7 +280,7 @@ assert not outside.exists()
 
 def test_locked_folders_are_removed_without_any_privilege() -> None:
     environment = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    subprocess.run([sys.executable, "-c", REMOVES], env=environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", REMOVES], env=environment, check=True)
 
 
 def test_nothing_is_left_of_many_workers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +359,7 @@ def test_a_fork_server_whose_evaluator_has_gone_ends_without_a_word() -> None:
     ours.close()
     with theirs:
         command, control = pool._command(str(theirs.fileno())), [theirs.fileno()]
-        done = subprocess.run(command, env=pool._environment(), pass_fds=control, capture_output=True, timeout=60)
+        done = subprocess.run(command, env=pool._environment(), pass_fds=control, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
@@ -467,7 +467,7 @@ def test_stopped_threads_do_nothing_until_they_go_on(shop: WorkerPool) -> None:
                 before = others_cpu_ticks(number)
                 time.sleep(0.05)
                 assert others_cpu_ticks(number) == before
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while others_cpu_ticks(number) == before and time.monotonic() < deadline:
                 time.sleep(0.01)
             assert others_cpu_ticks(number) > before

@@ -290,7 +290,6 @@ def test_a_campaign_can_be_replayed_without_a_model(lab: Path, cli_here: Cli, tm
         env=lab_environment(other_lab, PREFECT_API_URL=prefect_api),
         capture_output=True,
         text=True,
-        timeout=280,
     )
     assert replayed.returncode == 0, replayed.stderr
     again, _, other_store = stored(other_lab)

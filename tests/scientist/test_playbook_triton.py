@@ -137,7 +137,7 @@ def run_all(jobs: list[Job], how: str, folder: Path) -> dict[int, str]:
     }
     process = subprocess.run(
         [sys.executable, "-m", "tests.scientist.test_playbook_triton", how, str(folder)],
-        cwd=ROOT, env=environ, capture_output=True, text=True, timeout=280,
+        cwd=ROOT, env=environ, capture_output=True, text=True,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr[-2000:]
     return {int(number): error for number, error in json.loads((folder / "errors.json").read_text()).items()}
