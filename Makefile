@@ -1,9 +1,9 @@
 # make run    evolve a kernel, end to end            make check        lint and the quick half of the tests
 # make run PROBLEM=softmax                           the same for another problem than params.yaml names
 # make test   lint, and the tests without those of   make slow         tests that take long: whole campaigns, servers in
-#             the two targets at the right                             service, every edit of the playbook compiled
+#             the two targets at the right                             service, every edit of the playbook executed
 # make lint   style, types, layers                   make adversarial  the cheats that `make test` leaves out
-# make soak   campaigns that are killed twenty times
+# make soak   campaigns that are killed twenty times; every Triton edit compiled for gfx942
 # make bench  measurements into benchmarks/results/  make gpu-check    everything that needs a GPU, in ten minutes
 # make chaos  servers, workers, disk and database fail at random moments of a campaign; every kernel is there once
 # make first-light  a GPU's first run in steps, each with its own result; ten minutes

@@ -252,6 +252,7 @@ def test_every_edit_of_fp8_gives_a_correct_kernel_on_its_gpu(tmp_path: Path) -> 
     assert failures([*jobs, *one_unit(jobs)], "pretend", tmp_path) == []
 
 
+@pytest.mark.soak  # many minutes of compiling; campaigns on model targets compile edits as well
 @pytest.mark.parametrize("problem", CASES)
 def test_edits_compile_for_gfx942_within_its_local_memory(problem: str, tmp_path: Path) -> None:
     # numbers are tried in chains: one of each other entry for each seed; all numbers where nothing else applies
