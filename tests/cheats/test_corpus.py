@@ -210,6 +210,7 @@ def _wrong(jobs: dict[str, tuple[corpus.Fixture, str]], folder: Path) -> dict[st
         text=True,
         cwd=folder,
         env={**_environment(), "PYTHONPATH": str(ROOT)},
+        timeout=200,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -37,7 +37,7 @@ def shop() -> Iterator[WorkerPool]:
     )
     with WorkerPool(limits) as pool:
         yield pool
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 10
     while (left := traces() - before) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not left, f"left behind by {len(FIXTURES)} hostile and honest kernels: {sorted(left)}"

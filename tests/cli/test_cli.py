@@ -118,7 +118,7 @@ def _mistake(name: str, cli: Cli, lab: Path) -> None:
 
 
 def test_an_unreachable_mlflow_is_named_at_once(cli: Cli) -> None:
-    done = cli("optimize", "--set", "problem=identity", MLFLOW_TRACKING_URI="http://127.0.0.1:9", timeout=120)
+    done = cli("optimize", "--set", "problem=identity", MLFLOW_TRACKING_URI="http://127.0.0.1:9", timeout=30)
     _one_sentence(done.returncode, done.stderr, "no MLflow server answers at http://127.0.0.1:9")
 
 
@@ -163,7 +163,7 @@ def test_a_key_in_a_variable_of_ones_own_is_a_key(monkeypatch: pytest.MonkeyPatc
 
 def test_an_unreachable_prefect_is_named_at_once(cli: Cli) -> None:
     seed = str(ROOT / "problems/identity/seeds/cpp_naive.py")
-    done = cli("evaluate", seed, "--problem", "identity", PREFECT_API_URL="http://127.0.0.1:9/api", timeout=120)
+    done = cli("evaluate", seed, "--problem", "identity", PREFECT_API_URL="http://127.0.0.1:9/api", timeout=30)
     _one_sentence(done.returncode, done.stderr, "no Prefect server answers at http://127.0.0.1:9/api")
 
 
