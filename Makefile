@@ -19,6 +19,8 @@ export LITELLM_MODE := PRODUCTION
 export DO_NOT_TRACK := true
 export DVC_NO_ANALYTICS := 1
 export MLFLOW_DISABLE_TELEMETRY := true
+# Without bytecode each of a run's many processes compiles every module anew.
+unexport PYTHONDONTWRITEBYTECODE
 STAMP := $(VENV)/.installed
 # Tests that measure, and those of a GPU, have the machine to themselves; the others run three at a time, as much of
 # their time is waiting.
