@@ -46,7 +46,7 @@ LONG = (
     *("test_evaluator_against_cheats.py", "test_llm_campaign.py", "test_campaign.py", "test_playbook_triton.py"),
     *("test_playbook.py", "test_inspect.py", "test_suite.py", "test_pipeline.py", "test_model_campaign.py"),
     *("test_fuzz.py", "test_extension.py", "test_sandbox.py", "test_hip.py", "test_ui.py", "test_evaluator.py"),
-    *("test_imports.py", "test_bars.py"),
+    *("test_imports.py", "test_bars.py", "test_service.py", "test_pages.py"),
 )
 """Files that take longest: started first, so that the processes end at the same time."""
 QUICK = ("records", "population", "search", "hardware", "report", "docs", "tracking", "gpu/isa", "gpu/model")
@@ -128,10 +128,12 @@ def new_lab(folder: Path) -> Path:
     folder.mkdir(parents=True)
     for part in ("problems", "knowledge"):
         shutil.copytree(ROOT / part, folder / part)
-    # A/A runs, tuning and waits would take more time than most tests, which have them on their own
-    left_out, text = r"(?m)^  (noise_runs|pairs|tries|quiet_wait_s): \d+", (ROOT / "params.yaml").read_text()
-    params, changed = re.subn(left_out, r"  \1: 0", text)
-    assert changed == 4
+    # A/A runs, tuning, waits, further stages and sets take more time than most tests, which have them on their own
+    none, once = ("noise_runs", "pairs", "tries", "quiet_wait_s"), ("stages", "processes")
+    params = (ROOT / "params.yaml").read_text()
+    for name in (*none, *once):
+        params, changed = re.subn(rf"(?m)^  {name}: \d+", f"  {name}: {int(name in once)}", params)
+        assert changed == 1, name
     (folder / "params.yaml").write_text(params)
     return folder
 

@@ -27,7 +27,7 @@ from tests.browser import WAIT_MS, Browser, chromium
 from tests.conftest import ROOT, new_lab
 from tests.flows.service import POSTGRES, Service, ask, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 SMALL = {"problem": "identity", "generations": 0, "stages": 1, "processes": 1, "finalists": 1}
 """One seed and no experiments: a champion that is only to be correct, so no test hangs on a time."""
 APPROVAL = {"approval": True, "approval_wait_s": 600}
