@@ -97,8 +97,6 @@ class Target(ABC):
     """Whether it repeats a timing that failed, so that a campaign need not."""
     pairs = True
     """Whether sources are timed beside each other in one run."""
-    compiler = ""
-    """What compiles kernels, with its version; empty if that is not known here."""
 
     def __init__(
         self,
@@ -154,6 +152,11 @@ class Target(ABC):
     def cpu(self) -> CpuInfo:
         """The CPU of the host that times kernels."""
         return CpuInfo.of_this_machine()
+
+    @property
+    def compiler(self) -> str:
+        """What compiles kernels, with its version; empty if that is not known here."""
+        return ""
 
     def reference(self) -> TimedSource:
         """Return the problem's reference as a source to be timed."""

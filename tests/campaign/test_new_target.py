@@ -47,24 +47,34 @@ def settings(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Para
     return Params(problem="identity", target="ssh:gpu1", profile="cpu")
 
 
-@pytest.mark.slow
-def test_a_kernel_is_evaluated_and_confirmed_on_another_host(
-    settings: Params, lab: Path, prefect_api: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def files(lab: Path, prefect_api: str, settings: Params, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with kernels; the other host's commands have a Prefect server."""
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    copies, sleeps, wrong = (lab / name for name in ("copies.py", "sleeps.py", "wrong.py"))
-    copies.write_text(COPIES)
-    sleeps.write_text(SLEEPS)
-    wrong.write_text(WRONG)
-    found = single.evaluate(str(copies), settings, str(sleeps))
+    for name, source in {"copies": COPIES, "sleeps": SLEEPS, "wrong": WRONG}.items():
+        (lab / f"{name}.py").write_text(source)
+    return lab
+
+
+@pytest.mark.slow
+def test_a_kernel_is_timed_beside_another_on_another_host(settings: Params, files: Path) -> None:
+    found = single.evaluate(str(files / "copies.py"), settings, str(files / "sleeps.py"))
     assert (found.target, found.verdict) == ("ssh-gpu1", Verdict.OK), found.reason
     assert found.speedup is not None and found.speedup.ratio > 1 and found.speedup.against == "sleeps (against)"
     assert [case.case for case in found.cases] == [pair.case for pair in found.speedup.cases]
-    refused = single.evaluate(str(wrong), settings)
-    assert refused.verdict is Verdict.INCORRECT and refused.reason and not refused.cases
-    confirmed = single.validate(str(copies), settings, str(sleeps))
-    assert confirmed.confirmed, confirmed.why
-    assert {one.against for one in confirmed.speedups} >= {"reference", "sleeps"}
+
+
+@pytest.mark.slow
+def test_a_wrong_kernel_is_incorrect_on_another_host(settings: Params, files: Path) -> None:
+    found = single.evaluate(str(files / "wrong.py"), settings)
+    assert found.verdict is Verdict.INCORRECT and found.reason and not found.cases
+
+
+@pytest.mark.slow
+def test_a_kernel_is_confirmed_on_another_host(settings: Params, files: Path) -> None:
+    found = single.validate(str(files / "copies.py"), settings, str(files / "sleeps.py"))
+    assert found.confirmed, found.why
+    assert {one.against for one in found.speedups} >= {"reference", "sleeps"}
 
 
 def test_what_is_wrong_with_the_other_host_is_one_sentence(settings: Params, lab: Path) -> None:

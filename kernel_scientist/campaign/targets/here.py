@@ -40,9 +40,9 @@ def workers(params: Params, problem: Problem, address: Address) -> Generator[Wor
         yield pool
 
 
-def compiler(language: Language, for_gpu: bool) -> str:
+def compiler(language: Language) -> str:
     """Return what compiles a language's kernels on this host, with its version; empty if it is not known."""
-    if language == "cpp" and not for_gpu:
+    if language == "cpp":
         return gxx.version()
     if language == "triton":
         return f"Triton {metadata.version('triton')}"

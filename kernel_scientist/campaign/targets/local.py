@@ -54,7 +54,11 @@ class Local(Target):
     ) -> None:
         super().__init__(params, problem, address, evaluator.profile, evaluator.machine, evaluator.stopped)
         self.evaluator, self.builder = evaluator, builder or evaluator
-        self.compiler = here.compiler(params.language, for_gpu=builder is not None)
+
+    @property
+    @override
+    def compiler(self) -> str:
+        return here.compiler(self.params.language)
 
     @override
     def close(self) -> None:

@@ -45,7 +45,11 @@ class Modelled(Target):
     ) -> None:
         super().__init__(params, problem, address, evaluator.profile, gpu, evaluator.pool.stopped)
         self.builder, self.evaluator, self.gpu = evaluator, evaluator, gpu
-        self.compiler = here.compiler(params.language, for_gpu=True)
+
+    @property
+    @override
+    def compiler(self) -> str:
+        return here.compiler(self.params.language)
 
     @override
     def close(self) -> None:
