@@ -22,6 +22,8 @@ import psutil
 from benchmarks import endpoint
 from benchmarks.parts import RESULTS, measured
 from kernel_scientist.campaign.evaluation_context import evaluation_context
+from kernel_scientist.campaign.target import Target
+from kernel_scientist.campaign.targets.local import Local
 from kernel_scientist.evaluation.evaluator import Evaluator, TimedSource
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing
 from kernel_scientist.records.kernel import REFERENCE, Case, Kernel, Verdict
@@ -85,6 +87,19 @@ class FixedTimeEvaluator(Evaluator):
         )
         speedups = tuple(Speedup(against=name, ratio=r, interval=(r, r)) for name, r in ratios.items())
         return so_far.model_copy(update={"timings": timings, "speedups": speedups})
+
+
+class FixedTimeTarget(Local):
+    """A device of this host with an evaluator of that kind."""
+
+    evaluator: FixedTimeEvaluator
+
+
+def fixed(target: Target, device_s: float) -> FixedTimeTarget:
+    """Return a target like an open one of this host, whose timings take a fixed time."""
+    assert isinstance(target, Local)
+    evaluator = FixedTimeEvaluator(target.evaluator, device_s)
+    return FixedTimeTarget(target.params, target.problem, target.address, evaluator)
 
 
 def main(parts: Sequence[str]) -> None:
@@ -203,9 +218,10 @@ def _campaign(params: Params, device_s: float, services: bool, samples: list[Usa
 
     def work() -> None:
         with evaluation_context(params) as context:
-            evaluator = FixedTimeEvaluator(context.evaluator, device_s)
+            target = fixed(context.target, device_s)
+            evaluator = target.evaluator
             steps = Chain() if services else FUNCTIONS
-            campaign = Campaign(dataclasses.replace(context, evaluator=evaluator, steps=steps))
+            campaign = Campaign(dataclasses.replace(context, target=target, steps=steps))
             with _sampled(lambda: len(campaign.population), lambda: evaluator.count * device_s, samples):
                 if services:
                     progress = Progress(campaign)

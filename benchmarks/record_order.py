@@ -34,6 +34,7 @@ from benchmarks.parts import RESULTS, measured, write
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
+from kernel_scientist.campaign.targets.local import Local
 from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.evaluation.timing import conditions, schedule
 from kernel_scientist.evaluation.timing import statistics as estimates
@@ -163,8 +164,8 @@ class _Final(NamedTuple):
 
 
 def _evaluator(context: EvaluationContext) -> Evaluator:
-    assert isinstance(context.evaluator, Evaluator)
-    return context.evaluator
+    assert isinstance(context.target, Local)
+    return context.target.evaluator
 
 
 def _final(context: EvaluationContext, trials: Sequence[Trial], stages: int) -> _Final:

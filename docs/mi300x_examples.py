@@ -124,7 +124,7 @@ def evaluate(again: bool) -> None:
     for one in (*triton_kernels(), *hip_kernels()):
         if again or not _recorded(one).exists():
             with evaluation_context(params.model_copy(update={"language": one.language})) as context:
-                found = single.evaluated(context, one, [context.evaluator.reference()])
+                found = single.evaluated(context, one, [context.target.reference()])
             unneeded = {"environment": {}, "sandbox": (), "seconds": {}}
             _recorded(one).write_text(found.model_copy(update=unneeded).model_dump_json(exclude_defaults=True))
 

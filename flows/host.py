@@ -18,8 +18,8 @@ from prefect.client.schemas.actions import ArtifactCreate, ArtifactUpdate
 from prefect.runtime import flow_run
 
 from kernel_scientist.campaign import pool_host
-from kernel_scientist.campaign.pool_evaluator import PoolReply, PoolRequest
 from kernel_scientist.campaign.steps import progress
+from kernel_scientist.campaign.transport import PoolReply, PoolRequest
 from tasks import AWAY
 from tasks.chain import Chain
 

@@ -24,7 +24,7 @@ from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.steps import decided
 from kernel_scientist.campaign.steps import progress as say
-from kernel_scientist.evaluation.evaluator import TimedSource
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records.approval import Approval, Promotion
 from kernel_scientist.records.campaign_result import CampaignResult
@@ -87,7 +87,7 @@ def _run(settings: Params, resume: bool | str) -> CampaignResult:
             say.warning("compiling, checking and timing the first %d kernel(s), usually a minute", count)
         try:
             with ExitStack() as turn:
-                with stopping.stoppable(context.evaluator.close) as check_stop:
+                with stopping.stoppable(context.target.close) as check_stop:
                     with progress.live_table():
                         Engine(campaign, progress.step, progress.done, check_stop).run()
                     if found := conclusion.recorded(campaign):
@@ -111,7 +111,7 @@ def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, Trial | None]:
     best, seed = campaign.champion(), campaign.population.best_seed()
     if best is None:
         return None, None
-    others, baseline = [campaign.context.evaluator.reference()], None
+    others, baseline = [campaign.context.target.reference()], None
     standing = champions.standing(campaign.context)
     if standing and standing.evaluation.verdict is Verdict.OK and not champions.is_same(standing, best):
         others.append(TimedSource.of(standing.kernel))
@@ -143,7 +143,7 @@ def _concluded(
         return found
     context, language = campaign.context, best.kernel.language
     replaces, reason = champions.verdict(standing, best, confirmation)
-    model = f"{context.problem.slug}-{language}-{context.target.name}"
+    model = f"{context.problem.slug}-{language}-{context.address.name}"
     registered = confirmation.confirmed and context.params.tracking.register_champion
     answer = Approval()
     if (replaces or registered) and context.params.validate_.approval:
@@ -160,7 +160,7 @@ def _concluded(
     _finish(campaign, found)
     if replaces:
         told = found.model_dump(mode="json", include=ANNOUNCED)
-        events.emit(events.NEW, context.problem.name, language, context.target.name, **told, reason=reason)
+        events.emit(events.NEW, context.problem.name, language, context.address.name, **told, reason=reason)
     return found
 
 
@@ -208,9 +208,9 @@ def _final(campaign: Campaign) -> None:
         return
     incumbent = finalists[0]
     others = [TimedSource.of(t.kernel).model_copy(update={"is_finalist": True}) for t in finalists[1:]]
-    evaluator = campaign.context.evaluator
-    against = [evaluator.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
-    timing = partial(evaluator.time, incumbent.kernel, incumbent.evaluation, against)
+    target = campaign.context.target
+    against = [target.reference(), *reversed(others)]  # last: the strongest, which decides when to stop
+    timing = partial(target.time, incumbent.kernel, incumbent.evaluation, against)
     measure = partial(single.when_quiet, campaign.context, timing)
     names = ", ".join(trial.kernel.name for trial in finalists)
     say.warning("final: timing %s and the reference beside each other, usually a minute or two", names)

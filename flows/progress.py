@@ -57,8 +57,7 @@ class Progress:
         about = f"[{campaign.name}]({self._run}) in MLflow, [its kernels, best first]({self._runs})"
         bar = artifacts.create_progress_artifact(0.0, key=self._key("progress"), description=about)
         self._bar = cast(UUID, bar)  # its type allows a coroutine, which a sync flow never gets
-        by_model = campaign.context.target.model is not None
-        self._columns = tables.PREDICTED if by_model else tables.MEASURED
+        self._columns = tables.PREDICTED if campaign.context.by_model else tables.MEASURED
 
     @contextmanager
     def live_table(self) -> Generator[None]:
@@ -115,7 +114,7 @@ class Progress:
 
         html = page.finished(self.campaign, confirmation)
         file = page.file(self.campaign.name)
-        disk.insist(partial(write, file, html), file.parent, self.campaign.context.evaluator.stopped)
+        disk.insist(partial(write, file, html), file.parent, self.campaign.context.stopped)
         self.campaign.insist(partial(self.campaign.store.log_text, self.campaign.run, mlflow_store.PAGE, html))
         with _tolerating_absence():
             artifacts.update_progress_artifact(self._bar, 100.0)
@@ -127,7 +126,7 @@ class Progress:
             )
 
     def _key(self, name: str) -> str:
-        return PREFECT.encode(f"{name}-{self.campaign.context.problem.slug}-{self.campaign.context.target.name}")
+        return PREFECT.encode(f"{name}-{self.campaign.context.problem.slug}-{self.campaign.context.address.name}")
 
     def _table(self) -> Group:
         """Return the state in a line, the kernels tried last and the activities; the incumbent is marked."""

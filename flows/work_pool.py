@@ -20,8 +20,8 @@ from prefect.states import Cancelled, Cancelling, Crashed
 from prefect.utilities.callables import parameter_schema
 
 from flows import host
-from kernel_scientist.campaign.pool_evaluator import PoolReply, PoolRequest
 from kernel_scientist.campaign.steps import progress
+from kernel_scientist.campaign.transport import PoolReply, PoolRequest
 from kernel_scientist.records.errors import DeviceBusyError, InfrastructureError, SetupError, StoppedError
 from tasks import AWAY, is_lasting
 

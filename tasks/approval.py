@@ -46,7 +46,7 @@ def ask(bench: Bench, question: str) -> Approval:
     settings = bench.params.validate_
     if not settings.approval:
         return Approval()
-    answer = _answer(question, settings.approval_wait_s, bench.evaluator.stopped)
+    answer = _answer(question, settings.approval_wait_s, bench.stopped)
     if answer is None:
         return Approval(refusal=f"nobody answered in {settings.approval_wait_s:g} s")
     by, comment = (" ".join(text.split())[:500] for text in (answer.name, answer.comment))

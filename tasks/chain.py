@@ -18,8 +18,7 @@ from typing_extensions import override
 
 from kernel_scientist.campaign.bench import Bench
 from kernel_scientist.campaign.ledger import Job
-from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
-from kernel_scientist.campaign.steps import Experimenter, Skip, Steps, machine_is_due
+from kernel_scientist.campaign.steps import Experimenter, Skip, Steps
 from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation, Trial
@@ -80,7 +79,7 @@ class Chain(Steps):
         return self.run(implementation.repair, job.name, campaign=campaign, job=job, failed=failed)
 
     @override
-    def compile(
+    def build(
         self,
         bench: Bench,
         kernel: Kernel,
@@ -88,8 +87,6 @@ class Chain(Steps):
         skip: Skip | None = None,
         base: Evaluation | None = None,
     ) -> Evaluation:
-        if isinstance(bench.evaluator, PoolEvaluator):  # a host compiles it, in the flow run that times it
-            return super().compile(bench, kernel, cases, skip, base)
         inputs: dict[str, Any] = {"bench": bench, "kernel": kernel, "cases": cases, "skip": skip, "base": base}
         return self.run(compilation.compile_kernel, kernel.name, **inputs)
 
@@ -102,12 +99,11 @@ class Chain(Steps):
         title: str = "",
         noise: bool = True,
     ) -> Result:
-        if noise and machine_is_due(bench):
+        if noise and bench.target.machine_is_due():
             self.run(timing.measure_machine, kernel.name, bench=bench)
-        pool = bench.target.pool
-        title = title or (f"compile and time {kernel.name} on pool {pool}" if pool else f"time {kernel.name}")
+        title = title or bench.target.timing_title(kernel)
         turn = bench.turn(title)
-        step = timing.time_on_pool if pool else timing.time_kernel
+        step = timing.time_once if bench.target.repeats else timing.time_kernel
         timed: dict[str, Any] = {"bench": bench, "kernel": kernel, "measure": measure}
         with turn:
             self.take(turn, bench.params.harness.device_wait_s, f"wait for the device, {kernel.name}", kernel.name)

@@ -40,8 +40,8 @@ def time_kernel(bench: Bench, kernel: Kernel, measure: Callable[[], Measured], t
     return steps.time_kernel(bench, kernel, measure, turn)
 
 
-time_on_pool = time_kernel.with_options(retries=0)
-"""The same on the hosts of a pool: the pool sends a request again whose host died, and hosts repeat their own steps."""
+time_once = time_kernel.with_options(retries=0)
+"""The same on a target that repeats a timing that failed by itself (`Target.repeats`)."""
 
 
 @task(

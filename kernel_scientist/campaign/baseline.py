@@ -49,7 +49,7 @@ def measure(params: Params, cases: Path) -> BaselineResult:
     with evaluation_context(params) as context:
         return BaselineResult(
             problem=context.problem.name,
-            target=context.target.name,
+            target=context.address.name,
             frozen_cases=frozen.verify(context.problem, params.profile, cases),
             seeds=tuple(_seed(context, file) for file in context.problem.seeds(params.language)),
         )
@@ -57,11 +57,11 @@ def measure(params: Params, cases: Path) -> BaselineResult:
 
 def _seed(context: EvaluationContext, file: Path) -> SeedResult:
     """Check a seed and time it against the reference."""
-    evaluator = context.evaluator
+    target = context.target
     kernel = Kernel(name=file.stem, language=context.params.language, source=read_kernel(file))
-    evaluation = evaluator.check(kernel, evaluator.compile(kernel))
+    evaluation = context.steps.compile(context, kernel)
     with context.device(f"time seed {kernel.name}"):
-        evaluation = evaluator.time(kernel, evaluation, [evaluator.reference()])
+        evaluation = target.time(kernel, evaluation, [target.reference()])
     if evaluation.verdict is not Verdict.OK:
         raise InfrastructureError(f"seed {file}: {evaluation.verdict.value}: {evaluation.reason}")
     speedup = evaluation.speedup_over(REFERENCE)

@@ -14,7 +14,7 @@ from kernel_scientist.campaign import champions
 from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.compilers.fingerprint import fingerprint
 from kernel_scientist.compilers.source import read_kernel
-from kernel_scientist.hardware.targets import Target
+from kernel_scientist.hardware.targets import Address
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.base import Record
@@ -99,12 +99,12 @@ class Beginning:
         return Draft(source=read_kernel(Path(job.seed_file)), report=f"seed {Path(job.seed_file).name}")
 
 
-def name(problem: Problem, target: Target) -> str:
+def name(problem: Problem, address: Address) -> str:
     """Return a new campaign's id: date and time, and an end that tells apart those that a schedule starts at once."""
-    return f"{problem.slug}-{target.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    return f"{problem.slug}-{address.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
-def new(params: Params, problem: Problem, target: Target, store: MlflowStore | None) -> Beginning:
+def new(params: Params, problem: Problem, address: Address, store: MlflowStore | None) -> Beginning:
     """Return what a new campaign starts from, by `search.from`; without a `store` it is not asked for findings.
 
     Raises SetupError for a problem without seeds.
@@ -113,8 +113,8 @@ def new(params: Params, problem: Problem, target: Target, store: MlflowStore | N
     names = tuple(file.stem for file in seeds)
     if params.search.from_ == "seeds":
         return Beginning(seeds, Start(seeds=names, remark="search.from is seeds: nothing of earlier campaigns"))
-    origin, source, remark = _champion(champions.folder(problem.name, params.language, target.name), seeds)
-    findings = earlier(store, f"{problem.slug}-{target.name}", params.language) if store else ()
+    origin, source, remark = _champion(champions.folder(problem.name, params.language, address.name), seeds)
+    findings = earlier(store, f"{problem.slug}-{address.name}", params.language) if store else ()
     return Beginning(seeds, Start(seeds=names, origin=origin, source=source, findings=findings, remark=remark))
 
 

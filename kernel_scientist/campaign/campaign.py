@@ -6,15 +6,15 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from kernel_scientist.campaign import beginning, resuming
+from kernel_scientist.campaign import beginning, configurations, resuming
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import DESIGN, REPAIR, WRITE, Plan
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.campaign.steps import decided, progress
 from kernel_scientist.campaign.tally import Tally
-from kernel_scientist.campaign.tuning import configurations
-from kernel_scientist.evaluation.evaluator import TimedSource
+from kernel_scientist.campaign.target import Timer
+from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.population.entry import beats
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
@@ -57,22 +57,22 @@ class Campaign:
         """
         self.params = context.params
         problem, params = context.problem, context.params
-        self.store = resuming.opened(params, problem, context.target)
+        self.store = resuming.opened(params, problem, context.address)
         self.population, loose = Population(), list[str]()
-        found = resuming.find(params, problem, context.target, resume, self.store) if resume else None
+        found = resuming.find(params, problem, context.address, resume, self.store) if resume else None
         if found:
-            changes = resuming.changes(found, params, problem, context.target)
+            changes = resuming.changes(found, params, problem, context.address)
             self.store.reopen(found)
             found = self.store.with_params(found, params.model_dump(by_alias=True))
             self.population, loose = self.store.read_population(found)
             self.beginning = beginning.recorded(self.store, found, problem.seeds(params.language))
             self.lessons = self.beginning.lessons(self.store.lessons(found))
         else:
-            changes, self.beginning = "", beginning.new(params, problem, context.target, self.store)
+            changes, self.beginning = "", beginning.new(params, problem, context.address, self.store)
             self.lessons = self.beginning.lessons(Lessons())
         if resume and not found:
             progress.warning("%s", resuming.nothing(params, self.store))
-        name, by_model = beginning.name(problem, context.target), context.target.model is not None
+        name, by_model = beginning.name(problem, context.address), context.by_model
         self.run = found or self.store.start(name, params.model_dump(by_alias=True), problem, by_model)
         self.run = self.store.linked(self.run, flow_url)
         self.context = replace(context, campaign=self.name)
@@ -88,7 +88,7 @@ class Campaign:
         self.replies = ResponseCache(environment.root() / params.llm.replies)
         self.llm_budget = LlmBudget.of(self.replies, params.budget, self.name)
         self.tally = Tally(self.run.metrics)
-        stopped, failed = context.evaluator.stopped, self.tally.failed
+        stopped, failed = context.stopped, self.tally.failed
         client = LlmClient(params.llm, self.replies, self.llm_budget, self.name, stopped, failed)
         self.agent: Agent = ensemble.create(params.llm, context.assignment(), client)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
@@ -271,12 +271,13 @@ class Campaign:
         incumbent meanwhile, on another device, it is timed against that one, too.
         """
         while True:
-            incumbent, evaluator = self.incumbent, self.context.evaluator
+            incumbent, target = self.incumbent, self.context.target
+            timer: Timer = target
             if incumbent is None:  # the machine's noise decides whether an incumbent is replaced: there is none yet
-                evaluator = evaluator.with_harness(self.params.harness.model_copy(update={"noise_runs": 0}))
-            against = [evaluator.reference(), *self._base(kernel, incumbent)]
+                timer = target.with_harness(self.params.harness.model_copy(update={"noise_runs": 0}))
+            against = [target.reference(), *self._base(kernel, incumbent)]
             against += [TimedSource.of(incumbent)] if incumbent else []
-            evaluation = evaluator.time(kernel, so_far, against)
+            evaluation = timer.time(kernel, so_far, against)
             rival = incumbent.name if incumbent else None
             failed = evaluation.speedup_over(REFERENCE) is None
             if failed or (rival and not beats(Trial(kernel=kernel, evaluation=evaluation), rival)):
@@ -291,7 +292,7 @@ class Campaign:
 
         A leaderboard times each source by itself, so there it would be another submission and no pair.
         """
-        if kernel.base is None or incumbent is None or kernel.base == incumbent.name or self.context.target.board:
+        if kernel.base is None or incumbent is None or kernel.base == incumbent.name or not self.context.target.pairs:
             return []
         return [TimedSource.of(self.population.get(kernel.base).kernel, optional=True)]
 
@@ -309,7 +310,7 @@ class Campaign:
 
     def insist(self, act: Callable[[], T]) -> T:
         """Return what an act on the store returns; wait while the store does not answer."""
-        return access.insist(act, self.store.uri, self.context.evaluator.stopped)
+        return access.insist(act, self.store.uri, self.context.stopped)
 
     def champion(self) -> Trial | None:
         """Return the winner of the final; without a final, the incumbent."""

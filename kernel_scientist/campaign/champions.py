@@ -44,14 +44,14 @@ def of_campaign(problem: str, campaign: str) -> Path:
 
 def turn(context: EvaluationContext) -> AbstractContextManager[None]:
     """Let one campaign at a time compare its champion with the standing one and replace it."""
-    standing = folder(context.problem.name, context.params.language, context.target.name)
+    standing = folder(context.problem.name, context.params.language, context.address.name)
     purpose = f"compare and replace the standing champion of {context.problem.name}"
-    return device_lock.turn(standing, context.evaluator.stopped, purpose)
+    return device_lock.turn(standing, context.stopped, purpose)
 
 
 def source(context: EvaluationContext) -> str | None:
     """Return the source of the standing champion; None if there is none."""
-    path = folder(context.problem.name, context.params.language, context.target.name) / SOURCE
+    path = folder(context.problem.name, context.params.language, context.address.name) / SOURCE
     return path.read_text() if path.exists() else None
 
 
@@ -70,10 +70,10 @@ def origin(place: Path) -> Origin | None:
 
 def file(params: Params) -> Path:
     """Return the source of the standing champion of the parameters. Raises SetupError if there is none."""
-    problem, target = preflight.resolve(params)
-    found = folder(problem.name, params.language, target.name) / SOURCE
+    problem, address = preflight.resolve(params)
+    found = folder(problem.name, params.language, address.name) / SOURCE
     if not found.exists():
-        what = f"{problem.name} in {params.language} on {target.name}"
+        what = f"{problem.name} in {params.language} on {address.name}"
         raise SetupError(f"there is no champion of {what} yet: run `kernel-scientist optimize`, or name a file")
     return found
 

@@ -23,7 +23,7 @@ def of(campaign: Campaign, confirmation: Confirmation | None) -> CampaignResult:
     return CampaignResult(
         campaign=campaign.name,
         problem=problem.name,
-        target=campaign.context.target.name,
+        target=campaign.context.address.name,
         start=campaign.beginning.start.told(population),
         champion=best.kernel.name if best else None,
         champion_reason=standings.reason(population, campaign.final),
@@ -90,6 +90,6 @@ def curve(population: Population) -> tuple[CurvePoint, ...]:
 
 def _why_no_speedup(campaign: Campaign, confirmation: Confirmation | None) -> str:
     """Return why a campaign's champion has no speedup over the reference."""
-    if campaign.context.target.model is not None:
+    if campaign.context.by_model:
         return factors.PREDICTED
     return factors.UNTIMED if confirmation else "no kernel was confirmed"

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.ledger import Job
-from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import disk, environment
@@ -93,7 +92,7 @@ class Engine:
         """
         self.campaign, self.show, self.done, self.check_stop = campaign, show, done, check_stop
         self.most_calls = campaign.params.llm.calls_in_flight
-        widths = {"model": self.most_calls, "build": cpu.cores(), "device": campaign.context.devices}
+        widths = {"model": self.most_calls, "build": cpu.cores(), "device": campaign.context.target.devices}
         self.pipeline = Pipeline({**widths, "tune": 1, "record": 1}, campaign.tally)
         self._ready: deque[Job] = deque()
         self._stages: dict[str, str] = {}
@@ -106,9 +105,7 @@ class Engine:
         self._news = True
         """Whether something was designed or recorded since the latest design began."""
         self._resumed_at = campaign.population.generations()
-        if not isinstance(campaign.context.evaluator, PoolEvaluator):
-            campaign.context.evaluator.is_idle = self._device_is_idle
-            campaign.context.evaluator.noise_limit_s = NOISE_SHARE * 60 * campaign.params.budget.minutes
+        campaign.context.target.work_for(self._device_is_idle, NOISE_SHARE * 60 * campaign.params.budget.minutes)
 
     def run(self) -> None:
         """Run until nothing is left. Raises what `check_stop` or a step raises, after all work has ended."""
@@ -121,7 +118,7 @@ class Engine:
                     self.check_stop()
                     self._start_work()
             except BaseException:
-                self.campaign.context.evaluator.close()  # this ends the experiments
+                self.campaign.context.target.close()  # this ends the experiments
                 raise
 
     def _start_work(self) -> None:
@@ -152,7 +149,7 @@ class Engine:
         """
         rest = Counter(list(self._stages.values())) - Counter(["device"])
         quiet = self._thinking() >= self.most_calls and not rest.keys() & {"build", "device", "tune"}
-        return quiet and not device_queue.is_wanted(self.campaign.context.target.lock)
+        return quiet and not device_queue.is_wanted(self.campaign.context.address.lock)
 
     def _plan_more(self) -> bool:
         """Queue a tuning job or begin to design a generation; return False if there is nothing to do.

@@ -1,63 +1,70 @@
-"""The evaluation context: problem, target, evaluator and steps, open for the duration of a flow."""
+"""The evaluation context: problem, target and steps, open for the duration of a flow."""
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING
 
 from kernel_scientist.campaign import preflight
-from kernel_scientist.campaign.bench import Bench, BuildTimingLock
-from kernel_scientist.campaign.pool_evaluator import Connect, PoolEvaluator
+from kernel_scientist.campaign.bench import Bench
+from kernel_scientist.campaign.build_timing_lock import BuildTimingLock
 from kernel_scientist.campaign.steps import FUNCTIONS, Steps
+from kernel_scientist.campaign.target import Measured
+from kernel_scientist.campaign.targets import factory
+from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.compilers import build, gxx
 from kernel_scientist.gpu.model import constants
-from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import Machine
-from kernel_scientist.hardware.targets import Target
+from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.kernel import Kernel, Language, digest
+from kernel_scientist.records.approval import Approval
+from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.kernel import Case, Kernel, Language, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist import knowledge
-from kernel_scientist.scientist.roles import Assignment, CpuInfo
-from kernel_scientist.workers import prepared
-from kernel_scientist.workers.pool import WorkerPool
-
-if TYPE_CHECKING:
-    from kernel_scientist.evaluation.evaluator import Evaluator
+from kernel_scientist.scientist.roles import Assignment
 
 
 @dataclass(frozen=True)
 class EvaluationContext(Bench):
-    """A bench, and the steps by which kernels are evaluated on it."""
+    """A bench, and the steps by which kernels are evaluated on it: the procedure of a confirmation."""
 
     steps: Steps = FUNCTIONS
 
+    def compile(self, kernel: Kernel, cases: tuple[Case, ...]) -> Evaluation:
+        """Compile a kernel, and check it on these cases."""
+        return self.steps.compile(self, kernel, cases)
+
+    def time(self, kernel: Kernel, measure: Callable[[], Measured], title: str, noise: bool = True) -> Measured:
+        """Return what `measure` returns while the device is held (see `Steps.time`)."""
+        return self.steps.time(self, kernel, measure, title, noise=noise)
+
+    def approve(self, question: str) -> Approval:
+        """Ask a person, if one is to be asked."""
+        return self.steps.approve(self, question)
+
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""
-        settings, machine = self.params.knowledge, self.evaluator.machine
+        settings, machine = self.params.knowledge, self.target.machine
         gpu = machine if isinstance(machine, Gpu) else None
         return Assignment(
             problem=self.problem,
-            profile=self.evaluator.profile,
+            profile=self.target.profile,
             language=self.params.language,
-            target=self.target.name,
-            cpu=self.evaluator.host.cpu if isinstance(self.evaluator, PoolEvaluator) else CpuInfo.of_this_machine(),
-            peaks=machine or Machine(f"a GPU of target {self.target.name}", math.inf, {"fp32": math.inf}),
+            target=self.address.name,
+            cpu=self.target.cpu,
+            peaks=machine or Machine(f"a GPU of target {self.address.name}", math.inf, {"fp32": math.inf}),
             gpu=gpu,
             knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
             knowledge_tokens=settings.tokens,
             most_findings=settings.findings,
             published=published.best(published.on(self.problem.published, gpu.name)) if gpu else {},
-            compiler=""
-            if self.target.board or self.target.pool
-            else _prompted_compiler(self.params.language, gpu is not None),
+            compiler=self.target.compiler,
         )
 
 
@@ -65,90 +72,47 @@ class EvaluationContext(Bench):
 def evaluation_context(
     params: Params, steps: Steps = FUNCTIONS, connect: Connect | None = None
 ) -> Generator[EvaluationContext]:
-    """Open the evaluator of the parameters' problem and target; stop its workers on exit.
+    """Open the target of the parameters for their problem; end its work on exit.
 
     `connect`: returns the transport to a pool; without it there are no pools. Raises SetupError for an unknown problem,
     profile, target or pool, a missing compiler, or a problem that is not admitted.
     """
-    problem, target = preflight.resolve(params)
-    if target.pool:
-        if connect is None:
-            raise SetupError(f"target {params.target!r}: only flows reach a pool (optimize, evaluate, validate)")
-        remote = PoolEvaluator(params, problem, connect(target.pool))
-        yield EvaluationContext(params, remote.problem, target, remote, BuildTimingLock(active=False), steps=steps)
-        return
-    with prepared.pool(params, problem, target) as pool:
-        from kernel_scientist.problems import admission  # imports torch, while the pool's fork server does so as well
-
-        admission.require(problem, params.profile)
-        evaluator = _evaluator(params, problem, target, pool)
-        yield EvaluationContext(
-            params, problem, target, evaluator, BuildTimingLock(target.device == "cpu"), steps=steps
-        )
+    problem, address = preflight.resolve(params)
+    with factory.opened(params, problem, address, connect) as target:
+        quiet = BuildTimingLock(address.device == "cpu" and bool(address.lock))
+        yield EvaluationContext(params, target.problem, target, quiet, steps=steps)
 
 
-def _evaluator(params: Params, problem: Problem, target: Target, pool: WorkerPool) -> "Evaluator":
-    from kernel_scientist.evaluation.evaluator import Evaluator
-
-    gpu = target.model or gpus.of_device(target.device)
-    if gpu is None or params.language == "cpp":
-        return Evaluator(problem, params.profile, params.harness, pool)
-    if target.board:
-        from kernel_scientist.campaign.kernelbot.evaluator import KernelbotEvaluator
-
-        return KernelbotEvaluator.connected(params, problem, pool, gpu)
-    from kernel_scientist.evaluation.predicted import PredictedEvaluator, PreviewedEvaluator
-
-    kind = PredictedEvaluator if target.model else PreviewedEvaluator
-    return kind(problem, params.profile, params.harness, pool, gpu)
-
-
-def _device(target: Target) -> str:
+def _device(address: Address) -> str:
     """Return a text that identifies GPU and driver; empty for a CPU, which `gxx.processor` identifies."""
-    if target.model is not None:
-        return f"model {target.model.name} {constants.of(target.model.name)}"
-    if target.device == "cpu":
+    if address.gpu is not None:
+        return f"model {address.gpu.name} {constants.of(address.gpu.name)}"
+    if address.device == "cpu":
         return ""
     import torch
 
-    name, listed = gpus.name_of(target.device), gpus.of_device(target.device)
+    name, listed = gpus.name_of(address.device), gpus.of_device(address.device)
     fitted = str(constants.of(listed.name)) if listed else ""
     return f"{name} {torch.version.hip} {torch.version.cuda} {gpu.state().get('driver', '')} {fitted}"
 
 
-def _compiler(language: Language, target: Target) -> str:
+def _compiler(language: Language, address: Address) -> str:
     """Return the version of the compiler; empty if torch and triton compile everything."""
     if language == "cpp":
         return gxx.version()
-    has_own_compiler = language != "triton" and target.device != "cpu"
+    has_own_compiler = language != "triton" and address.device != "cpu"
     return build.find(gpu=True).version if has_own_compiler else ""
 
 
 def cache_key(bench: Bench, kernel: Kernel, step: str) -> str:
     """Return the cache key of a step: problem, kernel, toolchain, device, evaluator's sources and settings."""
-    return f"{step}-{fingerprint(bench.params, bench.problem, bench.target, kernel, step)}"
+    return f"{step}-{fingerprint(bench.params, bench.problem, bench.address, kernel, step)}"
 
 
-def fingerprint(params: Params, problem: Problem, target: Target, kernel: Kernel, step: str) -> str:
+def fingerprint(params: Params, problem: Problem, address: Address, kernel: Kernel, step: str) -> str:
     """Return a digest of all that the result of a step on a kernel depends on."""
-    parts = (step, problem.digest, params.profile, kernel.digest, kernel.language, target.name)
-    machine = (gxx.processor(), _compiler(kernel.language, target), environment.evaluator_digest())
-    machine += (metadata.version("torch"), metadata.version("triton"), _device(target))
+    parts = (step, problem.digest, params.profile, kernel.digest, kernel.language, address.name)
+    machine = (gxx.processor(), _compiler(kernel.language, address), environment.evaluator_digest())
+    machine += (metadata.version("torch"), metadata.version("triton"), _device(address))
     settings = (params.harness.model_dump_json(), str(environment.cache_folder()))
     return digest(chr(0).join((*parts, *machine, *settings)))
-
-
-def _prompted_compiler(language: Language, for_gpu: bool) -> str:
-    """Return what compiles a language's kernels on this host, with its version; empty if it is not known."""
-    if language == "cpp" and not for_gpu:
-        return gxx.version()
-    if language == "triton":
-        return f"Triton {metadata.version('triton')}"
-    tools = hip.find() if language == "hip" else ""
-    if isinstance(tools, str):
-        return ""
-    return (
-        tools.version.replace("HIP version:", "hipcc, HIP")
-        if tools.rocm
-        else f"{tools.version} with headers of HIP 5.2 and what ROCm 6 added"
-    )

@@ -21,22 +21,22 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
     from kernel_scientist.scientist import ensemble
     from kernel_scientist.scientist.llm import costs
 
-    problem, target = preflight.resolve(params)
+    problem, address = preflight.resolve(params)
     ensemble.require(params.llm, params.language)
     models = {name: params.llm.role(name).model for name in ROLES}
     told = dict[str, str]()
     if resume:
-        store = resuming.existing(params, problem, target)
-        run = resuming.find(params, problem, target, resume, store)
+        store = resuming.existing(params, problem, address)
+        run = resuming.find(params, problem, address, resume, store)
         if store and run:
-            changes = resuming.changes(run, params, problem, target)
+            changes = resuming.changes(run, params, problem, address)
             return {**_left(params, problem, store, run), "changed": changes or "nothing", "models": models}
         told = {"resumes": resuming.nothing(params, store)}
-    first = beginning.new(params, problem, target, None)
+    first = beginning.new(params, problem, address, None)
     planned = len(first) + params.search.generations * params.search.experiments
     return told | {
         "problem": problem.name,
-        "target": target.name,
+        "target": address.name,
         "seeds": list(first.start.seeds),
         "champion": first.start.origin.words if first.start.origin else None,
         "kernels": min(planned, params.budget.kernels),
@@ -53,9 +53,9 @@ def require(params: Params, resume: bool | str = False) -> None:
     A campaign that is to be resumed exists. A model that cannot be called is no mistake if nothing is left to do.
     """
     preflight.campaign(params)
-    problem, target = preflight.resolve(params)
-    store = resuming.existing(params, problem, target) if resume else None
-    run = resuming.find(params, problem, target, resume, store) if resume else None
+    problem, address = preflight.resolve(params)
+    store = resuming.existing(params, problem, address) if resume else None
+    run = resuming.find(params, problem, address, resume, store) if resume else None
     try:
         preflight.models(params.llm)
     except SetupError:

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from functools import partial
 
 from kernel_scientist import problems
-from kernel_scientist.campaign import single
+from kernel_scientist.campaign import configurations, single
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.campaign.pool_evaluator import Host, PoolReply, PoolRequest
 from kernel_scientist.campaign.steps import Steps
-from kernel_scientist.campaign.tuning import tuner
+from kernel_scientist.campaign.transport import Host, PoolReply, PoolRequest
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.peaks import this_cpu
@@ -73,13 +72,13 @@ def _free_device(purpose: str, still_s: float) -> Generator[None]:
 
 
 def _host(context: EvaluationContext, name: str) -> Host:
-    target = context.target
-    model = this_cpu().name if target.device == "cpu" else gpus.name_of(target.device)
+    address = context.address
+    model = this_cpu().name if address.device == "cpu" else gpus.name_of(address.device)
     return Host(
         name=name,
-        target=target.name,  # type: ignore[arg-type]
+        target=address.name,  # type: ignore[arg-type]
         device=model,
-        devices=max(1, len(gpu.numbers())) if target.device != "cpu" else 1,
+        devices=max(1, len(gpu.numbers())) if address.device != "cpu" else 1,
         cpu=CpuInfo.of_this_machine(),
         peaks=this_cpu(),
     )
@@ -99,8 +98,10 @@ def _carried_out(request: PoolRequest, context: EvaluationContext, host: Host) -
             return PoolReply(confirmation=found, assembly=_assembly(found.evaluation))
         case "tune":
             until = time.monotonic() + request.seconds
-            best = tuner.tune(context, kernel, kernel.name, lambda _: False, lambda: time.monotonic() > until)
-            return PoolReply(kernel=best)
+            search = configurations.search(
+                context, kernel, kernel.name, lambda _: False, lambda: time.monotonic() > until, request.seconds
+            )
+            return PoolReply(kernel=context.target.tune(search))
         case "describe":
             return PoolReply()
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from kernel_scientist import problems
 from kernel_scientist.campaign import disk_space
-from kernel_scientist.compilers import build, gxx
+from kernel_scientist.campaign.targets import factory
 from kernel_scientist.compilers.source import language_of, read_kernel
-from kernel_scientist.hardware import gpu, targets
-from kernel_scientist.hardware.targets import Target
+from kernel_scientist.hardware import targets
+from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -20,34 +20,15 @@ LEAST_BYTES = 1 << 20
 """A cache folder without room for so much is full."""
 
 
-def resolve(params: Params) -> tuple[Problem, Target]:
-    """Return the parameters' problem and target.
+def resolve(params: Params) -> tuple[Problem, Address]:
+    """Return the parameters' problem and the address of their target.
 
-    Raises SetupError when the language cannot be evaluated there, or a pool is named without a Prefect server.
+    Raises SetupError when the language cannot be evaluated there, or the target itself cannot be used.
     """
-    if params.target == targets.BOARD:
-        target = targets.of_board(params.kernelbot.gpu, params.language)
-    else:
-        target = targets.resolve(params.target, params.language)
-    problem = problems.find(params.problem, target.device, params.compat)
-    if target.pool:  # a host of the pool checks the rest
-        if not os.environ.get("PREFECT_API_URL"):
-            raise SetupError(
-                f"target {params.target!r} needs the Prefect server of the pool's workers: set PREFECT_API_URL to its "
-                "address, such as http://server:4200/api"
-            )
-        return problem, target
-    problem.profile(params.profile)
-    if params.language == "cpp":
-        gxx.find()
-    if params.language in ("hip", "cuda") and target.device != "cpu":
-        build.find(gpu=True)
-    if target.device != "cpu" and (mode := gpu.exclusive()):
-        raise SetupError(
-            f"a GPU here is in compute mode {mode}: a comparison keeps several processes on one; "
-            "set it with `nvidia-smi -c DEFAULT`"
-        )
-    return problem, target
+    address = targets.of(params)
+    problem = problems.find(params.problem, address.device, params.compat)
+    factory.require(params, problem, address)
+    return problem, address
 
 
 def kernels(params: Params, files: Sequence[Path]) -> None:

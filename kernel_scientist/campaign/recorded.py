@@ -14,7 +14,7 @@ from kernel_scientist.campaign import preflight, single
 from kernel_scientist.campaign.evaluation_context import fingerprint
 from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.hardware import cpu
-from kernel_scientist.hardware.targets import Target
+from kernel_scientist.hardware.targets import Address
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import reference_kernels
 from kernel_scientist.problems.problem import Problem
@@ -28,18 +28,18 @@ FILE = "validation.json"
 """The file with the result of `validate`, whose field `key` tells of what the confirmation is."""
 
 
-def key(params: Params, problem: Problem, target: Target, kernel: Kernel, baseline: str) -> str:
+def key(params: Params, problem: Problem, address: Address, kernel: Kernel, baseline: str) -> str:
     """Return all that a confirmation of a kernel depends on, as a digest; empty if other hosts confirm it.
 
     `baseline`: the source that the kernel must be faster than; see `baseline`.
     """
-    if target.pool or target.board:
+    if address.is_elsewhere or address.times == "ranked":
         return ""
     step = f"confirm {params.validate_.model_dump_json()}"
     machine = (socket.gethostname(), cpu.model(), str(cpu.cores()))
     beside = problem.seeds(kernel.language) + reference_kernels.files(problem.name, reference_kernels.BAR)
     opponents = (f"{file.parent.name}/{file.name} {_digest(file)}" for file in beside)
-    evaluated = fingerprint(params, problem, target, kernel, step)
+    evaluated = fingerprint(params, problem, address, kernel, step)
     # this package decides what a kernel is timed beside and must beat
     parts = (evaluated, environment.sources_digest("campaign"), digest(baseline), *machine, *opponents)
     return digest(chr(0).join(parts))
@@ -61,13 +61,13 @@ def confirmation(file: Path, params: Params) -> ValidationResult | None:
     """
     source = read_kernel(file)
     kernel = Kernel(name=file.stem, language=language_of(source), source=source)
-    problem, target = preflight.resolve(params.model_copy(update={"language": kernel.language}))
+    problem, address = preflight.resolve(params.model_copy(update={"language": kernel.language}))
     try:
         found = ValidationResult.model_validate_json(file.with_name(FILE).read_text())
     except (OSError, ValueError):  # there is none, or it is damaged
         return None
     rivals = single.rivals(problem, kernel)
-    wanted = key(params, problem, target, kernel, rivals[-1].source if rivals else "")
+    wanted = key(params, problem, address, kernel, rivals[-1].source if rivals else "")
     is_decided = found.verdict is not Verdict.INFRASTRUCTURE
     return found if is_decided and wanted and found.key == wanted else None
 

@@ -70,7 +70,7 @@ def _evaluated(context: EvaluationContext, evaluation: Evaluation, against: str)
     times = cases(evaluation.timings, speedup.cases if speedup else {})
     return {
         "problem": context.problem.name,
-        "target": context.target.name,
+        "target": context.address.name,
         **{name: getattr(evaluation, name) for name in SHARED},
         "clocks": [rounded(one.model_dump()) for one in evaluation.clocks],
         "seconds": rounded(evaluation.seconds),

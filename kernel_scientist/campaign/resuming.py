@@ -1,6 +1,6 @@
 """Which campaign is resumed. It has the parameters of the call: which of them cannot change, and which have changed."""
 
-from kernel_scientist.hardware.targets import Target
+from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -19,7 +19,7 @@ EMPTY = "nothing"
 
 
 def find(
-    params: Params, problem: Problem, target: Target, resume: bool | str, store: MlflowStore | None
+    params: Params, problem: Problem, address: Address, resume: bool | str, store: MlflowStore | None
 ) -> CampaignRun | None:
     """Return the campaign that is to be resumed: the latest (True) or a named one; None: there is none.
 
@@ -32,19 +32,19 @@ def find(
         return None
     run = store.recorded(wanted, params.language, problem, params.tracking.suite)
     if run is not None:
-        changes(run, params, problem, target)
+        changes(run, params, problem, address)
     return run
 
 
-def existing(params: Params, problem: Problem, target: Target) -> MlflowStore | None:
+def existing(params: Params, problem: Problem, address: Address) -> MlflowStore | None:
     """Open the MLflow experiment of a problem on a target; None if there is no store, which is not made for this."""
     file = local_store.database(environment.tracking_uri(params.tracking.uri))
-    return None if file is not None and not file.exists() else opened(params, problem, target)
+    return None if file is not None and not file.exists() else opened(params, problem, address)
 
 
-def opened(params: Params, problem: Problem, target: Target) -> MlflowStore:
+def opened(params: Params, problem: Problem, address: Address) -> MlflowStore:
     """Open the MLflow experiment of a problem on a target."""
-    return access.open_store(params.tracking.uri, params.tracking.experiment or f"{problem.name}-{target.name}")
+    return access.open_store(params.tracking.uri, params.tracking.experiment or f"{problem.name}-{address.name}")
 
 
 def nothing(params: Params, store: MlflowStore | None) -> str:
@@ -62,12 +62,12 @@ def nothing(params: Params, store: MlflowStore | None) -> str:
     )
 
 
-def changes(run: CampaignRun, params: Params, problem: Problem, target: Target) -> str:
+def changes(run: CampaignRun, params: Params, problem: Problem, address: Address) -> str:
     """Return the parameters that differ from those with which a campaign last ran: `search.generations 2 -> 4`.
 
     Raises SetupError when one differs that cannot change.
     """
-    subject = f"{problem.slug}-{target.name}"
+    subject = f"{problem.slug}-{address.name}"
     if not run.campaign.startswith(f"{subject}-"):
         raise SetupError(f"campaign {run.campaign} is of another problem or target than {subject}: neither can change")
     now = texts(params.model_dump(by_alias=True))

@@ -24,11 +24,11 @@ def timed(params: Params, pairs: Sequence[tuple[Kernel, Kernel]]) -> tuple[list[
         return [], ""
     here = params.model_copy(update={"language": pairs[0][0].language})
     try:
-        _, target = preflight.resolve(here)
-        if target.model or target.board or target.pool:
+        _, address = preflight.resolve(here)
+        if not address.is_here:
             return [], f"target {params.target} is not a device of this host"
         with evaluation_context(here) as context:
-            context.evaluator.forgo_noise()
+            context.target.forgo_noise()
             found = [_pair(context, *pair) for pair in pairs]
     except SetupError as error:
         return [], str(error)
@@ -37,7 +37,7 @@ def timed(params: Params, pairs: Sequence[tuple[Kernel, Kernel]]) -> tuple[list[
 
 def _pair(context: EvaluationContext, one: Kernel, other: Kernel) -> tuple[Speedup | None, str]:
     kernel = Kernel(name=FIRST, language=one.language, source=one.source)
-    against = [context.evaluator.reference(), TimedSource(name=SECOND, source=other.source)]
+    against = [context.target.reference(), TimedSource(name=SECOND, source=other.source)]
     evaluation = single.evaluated(context, kernel, against)
     if evaluation.verdict is not Verdict.OK:
         return None, f"{one.name}: {evaluation.verdict.value}: {evaluation.reason}"

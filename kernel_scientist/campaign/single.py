@@ -1,6 +1,5 @@
 """Evaluate or confirm one kernel file."""
 
-import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -8,8 +7,8 @@ from pathlib import Path
 
 from kernel_scientist.campaign import bars, results
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.campaign.pool_evaluator import Connect, PoolEvaluator
-from kernel_scientist.campaign.steps import FUNCTIONS, Measured, Steps, decided, progress
+from kernel_scientist.campaign.steps import FUNCTIONS, Steps, decided
+from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.population.lineage import distinct_name
@@ -31,9 +30,9 @@ def evaluate(
     is no incumbent that the kernel could replace.
     """
     with _opened(file, params, steps, connect) as (context, kernel):
-        others = [context.evaluator.reference()]
+        others = [context.target.reference()]
         if against is None:
-            context.evaluator.forgo_noise()
+            context.target.forgo_noise()
         else:
             name = distinct_name(f"{Path(against).stem} (against)", [REFERENCE, kernel.name], "against")
             others.append(TimedSource(name=name, source=read_kernel(Path(against))))
@@ -51,12 +50,12 @@ def evaluated(
 ) -> Evaluation:
     """Compile and check a kernel, time it beside others, read its counters if `is_counted` is true of its timing.
 
-    `baseline`: see `Evaluator.time`. An infrastructure error becomes the verdict.
+    `baseline`: see `target.Timer`. An infrastructure error becomes the verdict.
     """
     evaluation = context.steps.compile(context, kernel)
     if evaluation.verdict is not Verdict.OK:
         return evaluation
-    measure = partial(context.evaluator.time, kernel, evaluation, against, baseline)
+    measure = partial(context.target.time, kernel, evaluation, against, baseline)
     timed = context.steps.time(context, kernel, measure)
     return context.steps.counted(context, kernel, timed) if is_counted(timed) else timed
 
@@ -70,7 +69,7 @@ def validate(
     """
     with _opened(file, params, steps, connect) as (context, kernel):
         seeds = rivals(context.problem, kernel, against)
-        others, baseline = [context.evaluator.reference(), *seeds], seeds[-1].name if seeds else None
+        others, baseline = [context.target.reference(), *seeds], seeds[-1].name if seeds else None
         confirmation, name = confirm_beside_bars(context, kernel, others, baseline), Path(file).name
         evaluation = own_name.of(confirmation.evaluation, name)  # what the bars say is about files of their own
         renamed = {"reason": own_name.told(confirmation.reason, name), "evaluation": evaluation}
@@ -109,60 +108,15 @@ def confirm(
     context: EvaluationContext, kernel: Kernel, others: Sequence[TimedSource], baseline: str | None
 ) -> Confirmation:
     """Check a kernel on every case, time it in several sets of fresh processes, compare it with `baseline`."""
-    from kernel_scientist.campaign.kernelbot.evaluator import KernelbotEvaluator
-    from kernel_scientist.evaluation import confirmation  # it imports torch, which takes seconds
-    from kernel_scientist.evaluation.timing import conditions
-
-    steps = context.steps
     try:
-        if isinstance(context.evaluator, PoolEvaluator):
-            send = partial(context.evaluator.confirm, kernel, others, baseline)
-            return steps.time(context, kernel, send, f"confirm {kernel.name} on {context.target.name}", noise=False)
-        profile = context.evaluator.profile
-        evaluation = steps.compile(context, kernel, (*profile.tests, *profile.held_out))
-        if evaluation.verdict is not Verdict.OK:
-            return confirmation.of_failure(evaluation)
-        if isinstance(context.evaluator, KernelbotEvaluator):
-            board = context.evaluator.leaderboard.board
-            answer = steps.approve(context, f"Submit {kernel.name} to the leaderboard {board} for ranking?")
-            if answer.refusal:
-                reason = f"not submitted for ranking: {answer}"
-                return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
-            submit = partial(context.evaluator.confirm, kernel, evaluation, others, baseline)
-            done = steps.time(context, kernel, submit, f"submit {kernel.name} for ranking")
-            told = f"{done.reason}; submission {answer}" if answer.at else done.reason
-            return done.model_copy(update={"reason": told})
-        if context.target.model is not None:
-            return confirmation.unmeasured(context.evaluator.time(kernel, evaluation, ()), context.target.model.name)
-        sources, settings = [TimedSource.of(kernel), *others], context.params.validate_
-        measure = partial(confirmation.measure, context.evaluator, sources, settings.blocks)
-        before = conditions.Load.now()
-        rivals, count = ", ".join(other.name for other in others), settings.processes
-        told = "confirming %s beside %s, %d set(s) of fresh processes, usually one to three minutes"
-        progress.warning(told, kernel.name, rivals, count)
-        runs = [_set(context, kernel, measure, number) for number in range(1, count + 1)]
-        happened = {"environment": {**evaluation.environment, **before.until_now()}}
+        return context.target.confirm(context, kernel, others, baseline)
     except InfrastructureError as error:
-        return confirmation.of_failure(Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error)))
-    return confirmation.conclude(context.evaluator, evaluation.model_copy(update=happened), runs, sources, baseline)
-
-
-def _set(context: EvaluationContext, kernel: Kernel, measure: Callable[[], Measured], number: int) -> Measured:
-    """Return what one set of fresh processes gives; say how long it took if another one follows."""
-    began, count = time.monotonic(), context.params.validate_.processes
-    run = context.steps.time(context, kernel, measure, f"confirm {kernel.name}, set {number}")
-    if number < count:
-        took_s = time.monotonic() - began
-        progress.warning("confirming %s: set %d of %d took %.0f s", kernel.name, number, count, took_s)
-    return run
+        return Confirmation.of_failure(Evaluation(verdict=Verdict.INFRASTRUCTURE, reason=str(error)))
 
 
 def when_quiet(context: EvaluationContext, measure: Callable[[], Evaluation]) -> Evaluation:
     """Wait for a quiet machine, at most `harness.quiet_wait_s`, if it is this one that is timed; then measure."""
-    if context.is_here and context.target.model is None:
-        from kernel_scientist.evaluation.timing import conditions  # it imports torch, which takes seconds
-
-        conditions.wait_for_quiet(context.params.harness.quiet_wait_s, context.evaluator.stopped)
+    context.target.wait_for_quiet()
     return measure()
 
 

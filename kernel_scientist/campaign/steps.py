@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from kernel_scientist.campaign.bench import Bench
 from kernel_scientist.campaign.ledger import Job
-from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
+from kernel_scientist.campaign.target import Measured
 from kernel_scientist.evaluation.unchanged import unchanged
 from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.errors import InfrastructureError
@@ -25,7 +25,6 @@ from kernel_scientist.sandbox.device_lock import Turn
 from kernel_scientist.scientist.proposals import Design, Draft, Lessons, Selection
 
 Arguments = ParamSpec("Arguments")
-Measured = TypeVar("Measured")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Skip = Callable[[Evaluation], Evaluation | None]
 DELAYS_S = (1, 5)
@@ -46,9 +45,11 @@ def compile_kernel(
     `cases`: other cases. `skip` gets the compiled kernel's evaluation; if it returns one, the kernel is not executed.
     `base`: the evaluation of the kernel's base, whose machine code needs no other check.
     """
+    builder = bench.target.builder
+    assert builder is not None
     with bench.quiet.building():
         progress.info("compiling %s", kernel.name)
-        evaluation = bench.evaluator.compile(kernel)
+        evaluation = builder.compile(kernel)
         if evaluation.verdict is not Verdict.OK:
             return evaluation
         if base is not None and (same := unchanged(base, evaluation)) is not None:
@@ -56,18 +57,12 @@ def compile_kernel(
         if skip is not None and (skipped := skip(evaluation)) is not None:
             return skipped
         progress.info("checking %s", kernel.name)
-        return bench.evaluator.check(kernel, evaluation, cases)
-
-
-def machine_is_due(bench: Bench) -> bool:
-    """Whether the next comparison with an incumbent measures this machine first."""
-    return bench.is_here and not isinstance(bench.evaluator, PoolEvaluator) and bench.evaluator.machine_is_due()
+        return builder.check(kernel, evaluation, cases)
 
 
 def measure_machine(bench: Bench) -> None:
     """Measure this machine's noise and peaks; the device is free for others between two A/A runs."""
-    assert not isinstance(bench.evaluator, PoolEvaluator)
-    bench.evaluator.measure_machine(functools.partial(bench.device, "measure this machine's noise and peaks"))
+    bench.target.measure_machine(functools.partial(bench.device, "measure this machine's noise and peaks"))
 
 
 def wait(turn: Turn, still_s: float) -> None:
@@ -93,11 +88,10 @@ def count_kernel(bench: Bench, kernel: Kernel, timed: Evaluation) -> Evaluation:
     """Add the GPU's hardware counters to an evaluation, or the reason why there are none."""
     from kernel_scientist.profile import counting
 
-    assert not isinstance(bench.evaluator, PoolEvaluator)
     progress.info("reading hardware counters of %s", kernel.name)
     try:
         with bench.device(f"count {kernel.name}"):
-            return counting.count(bench.evaluator, kernel, timed)
+            return bench.target.count(kernel, timed)
     except InfrastructureError as error:  # counters are optional: no retry
         return counting.without(timed, str(error))
 
@@ -197,7 +191,20 @@ class Steps:
         skip: Skip | None = None,
         base: Evaluation | None = None,
     ) -> Evaluation:
-        """Compile and check a kernel; see `compile_kernel`."""
+        """Compile and check a kernel (see `build`), unless that is done where it is timed."""
+        if bench.target.builder is None:
+            return Evaluation(verdict=Verdict.OK)
+        return self.build(bench, kernel, cases, skip, base)
+
+    def build(
+        self,
+        bench: Bench,
+        kernel: Kernel,
+        cases: tuple[Case, ...] | None = None,
+        skip: Skip | None = None,
+        base: Evaluation | None = None,
+    ) -> Evaluation:
+        """Compile and check a kernel on this host; see `compile_kernel`."""
         return retried(compile_kernel)(bench, kernel, cases, skip, base)
 
     def time(
@@ -213,9 +220,9 @@ class Steps:
         `title`: a name of the step, if it does more than time the kernel. `noise`: measure this machine first, if it
         is due.
         """
-        if noise and machine_is_due(bench):
+        if noise and bench.target.machine_is_due():
             measure_machine(bench)
-        return retried(time_kernel)(bench, kernel, measure, bench.turn(title or f"time {kernel.name}"))
+        return retried(time_kernel)(bench, kernel, measure, bench.turn(title or bench.target.timing_title(kernel)))
 
     def take(self, turn: Turn, still_s: float, title: str) -> None:
         """Take a turn at a device; `still_s` as for `wait`. `title`: a name of the waiting."""
@@ -243,11 +250,7 @@ class Steps:
 
     def counted(self, bench: Bench, kernel: Kernel, timed: Evaluation) -> Evaluation:
         """Add hardware counters to the evaluation of a kernel that was timed on a GPU; return others unchanged."""
-        from kernel_scientist.profile import counting
-
-        if isinstance(bench.evaluator, PoolEvaluator):  # the host has done it
-            return timed
-        return self.count(bench, kernel, timed) if counting.wanted(bench.evaluator, timed) else timed
+        return self.count(bench, kernel, timed) if bench.target.is_counted(timed) else timed
 
 
 FUNCTIONS = Steps()

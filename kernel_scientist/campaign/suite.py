@@ -79,8 +79,8 @@ class Suite:
 
     def require_quiet(self, params: Params, jobs: int) -> None:
         """Raise SetupError if campaigns side by side would build while another times kernels on this CPU."""
-        target = targets.resolve(params.target, params.language)
-        if jobs > 1 and target.device == "cpu" and target.model is None and not target.pool:
+        address = targets.resolve(params.target, params.language)
+        if jobs > 1 and address.is_here and address.device == "cpu":
             raise SetupError("builds of one campaign would disturb the timings of another on this CPU: use --jobs 1")
 
     def run(self, place: Path, overrides: Sequence[str], params_file: str | None, api: str | None = None) -> SuiteRow:

@@ -65,7 +65,7 @@ def conclude(
     measured: list[ProcessSamples] = []
     for run in runs:
         if isinstance(run, Evaluation):
-            return of_failure(run)
+            return Confirmation.of_failure(run)
         measured.append(run)
     others = [source.name for source in sources[1:]]
     shape = plan(evaluator, evaluator.profile.benchmarks, sources, 1)
@@ -90,12 +90,6 @@ def unmeasured(evaluation: Evaluation, machine: str) -> Confirmation:
     """Return the confirmation of a kernel whose time is only predicted: its speed is unconfirmed."""
     words = f"right ({evaluation.coverage}); its time is predicted by a model of {machine}, nothing was measured"
     return Confirmation(confirmed=False, reason=words, evaluation=evaluation)
-
-
-def of_failure(evaluation: Evaluation) -> Confirmation:
-    """Return the confirmation of a kernel that failed."""
-    reason = evaluation.verdict.because(evaluation.reason)
-    return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
 
 
 def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | None) -> tuple[bool, str]:

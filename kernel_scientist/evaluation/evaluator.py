@@ -32,10 +32,10 @@ from kernel_scientist.evaluation.timing.estimate import Estimator
 from kernel_scientist.evaluation.timing.plan import TimedSource, TimingPlan, never
 from kernel_scientist.hardware import gpus, measured
 from kernel_scientist.hardware.peaks import Machine, this_cpu
-from kernel_scientist.problems.problem import Problem
+from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.errors import BesideError
-from kernel_scientist.records.evaluation import Bar, CompileReport, Evaluation
-from kernel_scientist.records.kernel import COMPILED, REFERENCE, Case, Kernel, Verdict
+from kernel_scientist.records.evaluation import CompileReport, Evaluation
+from kernel_scientist.records.kernel import REFERENCE, Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure, failed
 from kernel_scientist.workers.client import WorkerClient
@@ -44,6 +44,7 @@ from kernel_scientist.workers.pool import WorkerPool
 progress = logging.getLogger("kernel_scientist.progress")
 MOST_CONFIGURATIONS = 40
 """Most calls more in which configurations of an autotuner are tried that the cases have not tried."""
+NOT_TIMED = "right as code for gfx942, executed here; not timed: there is no GPU"
 SECRET_CASES = 3
 """Number of secret random cases on which a kernel is checked if the problem has ranges of sizes."""
 
@@ -51,9 +52,19 @@ SECRET_CASES = 3
 class Evaluator:
     """Evaluates kernels for one problem on one device."""
 
-    def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        profile: str,
+        harness: Harness,
+        pool: WorkerPool,
+        cases: Profile | None = None,
+        timed: bool | None = None,
+    ) -> None:
+        """`cases`: other cases than the profile's. `timed`: whether kernels are timed, if that is not said by their
+        language."""
         self.problem, self.pool = problem, pool
-        self.profile_name, self.profile = profile, problem.profile(profile)
+        self.profile_name, self.profile, self._timed = profile, cases or problem.profile(profile), timed
         self.machine: Machine | None = this_cpu() if pool.device == "cpu" else gpus.of_device(pool.device)
         """Peaks of the device; None for a GPU without an entry in the tables."""
         self.is_idle: Callable[[], bool] = never
@@ -146,32 +157,9 @@ class Evaluator:
         """Return the problem's reference as a source to be timed."""
         return TimedSource(name=REFERENCE, source=self.problem.reference_source)
 
-    def compiled_reference(self) -> tuple[Bar, TimedSource | None]:
-        """Compile the reference by torch.compile, a second baseline, and verify an output of each timed case.
-
-        Its worker may start the compiler until it is sealed, because the reference is trusted; later workers get the
-        compiled files. If that fails there is no source, and the bar says why.
-        """
-        source = TimedSource(name=COMPILED, source=self.problem.compiled_source, compiles=True)
-        cases = (*self.profile.benchmarks, *self.profile.held_out)
-        try:
-            with self.pool.worker(compiles=True) as worker:
-                self.driver.load(worker, source.source, cases)
-                for case in cases:
-                    inputs = [self.inputs.draw(case)]
-                    _, outputs = self.driver.row(worker, {0: inputs[0]})
-                    self.driver.verify(inputs, outputs)
-        except KernelFailure as failure:
-            return Bar(name=COMPILED, verdict=failure.verdict, reason=failure.reason), None
-        return Bar(name=COMPILED, verdict=Verdict.OK), source
-
     def is_timed(self, kernel: Kernel) -> bool:
         """Whether a kernel can be timed here. Triton's cannot without a GPU: the machine executes its code."""
-        return kernel.language != "triton" or self.pool.device != "cpu"
-
-    def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
-        """Return why a correct kernel is not timed here; empty if it is."""
-        return "" if self.is_timed(kernel) else "right as code for gfx942, executed here; not timed: there is no GPU"
+        return self._timed if self._timed is not None else kernel.language != "triton" or self.pool.device != "cpu"
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, import it in a worker and build the extensions that it requests."""
@@ -213,16 +201,20 @@ class Evaluator:
             return failed(failure, evaluation.model_copy(update={"predictions": ()}))
         return evaluation
 
-    def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
-        """Check all cases with published, secret, neighbour and stressed inputs; make some observed calls."""
-        return self._checked(kernel, so_far, cases, MemoryReports())
-
-    def _checked(
-        self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None, reports: MemoryReports
+    def check(
+        self,
+        kernel: Kernel,
+        so_far: Evaluation,
+        cases: Sequence[Case] | None = None,
+        reports: MemoryReports | None = None,
     ) -> Evaluation:
+        """Check all cases with published, secret, neighbour and stressed inputs; make some observed calls.
+
+        `reports` collects what the machine says of the use of memory.
+        """
         if so_far.verdict is not Verdict.OK:
             return so_far
-        start, use, sums = time.monotonic(), Observed(), ""
+        start, use, sums, reports = time.monotonic(), Observed(), "", reports or MemoryReports()
         chosen = self.profile.tests if cases is None else tuple(cases)
         try:
             with self.pool.worker() as worker:
@@ -265,8 +257,8 @@ class Evaluator:
         """
         if so_far.verdict is not Verdict.OK:
             return so_far
-        if reason := self.why_untimed(kernel, so_far):
-            return so_far.model_copy(update={"reason": reason})
+        if not self.is_timed(kernel):
+            return so_far.model_copy(update={"reason": NOT_TIMED})
         start, before = time.monotonic(), conditions.Load.now()
         chosen = self.profile.benchmarks if cases is None else tuple(cases)
         plan = self.plan(chosen, kernel.name, baseline or (against[-1].name if against else None))

@@ -1,8 +1,8 @@
-"""Evaluators that preview a GPU kernel: one for a GPU of this host, one for a GPU that this host lacks.
+"""The evaluation of kernels for a GPU that this host lacks.
 
-Correctness is checked as on any target, by the same evaluator and its workers. Without the GPU the machine executes the
-kernel's code (`gpu.machine`): small cases in checking runs, which watch its use of memory, then the timed cases. Its
-time is predicted by the performance model.
+Correctness is checked as on any target, by the same evaluator and its workers. The machine executes the kernel's code
+(`gpu.machine`): small cases in checking runs, which watch its use of memory, then the timed cases. Its time is
+predicted by the performance model.
 """
 
 import time
@@ -16,6 +16,7 @@ from kernel_scientist.evaluation.counted import CallCounts, CountedPredictor
 from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.evaluation.evaluator import Evaluator, timed
 from kernel_scientist.evaluation.inputs import InputSet
+from kernel_scientist.evaluation.previewed import with_report
 from kernel_scientist.evaluation.screen.screening import screen
 from kernel_scientist.evaluation.timing.estimate import FLOOR_SLACK
 from kernel_scientist.gpu.capture.code_findings import omissions
@@ -39,51 +40,24 @@ LEAST_S = 1e-6
 """CPU seconds for the timed cases of which only counts are wanted: each gets its least share."""
 
 
-class PreviewedEvaluator(Evaluator):
-    """Evaluates kernels on a GPU of this host. Before a kernel runs, its code is analysed and its time predicted."""
+class PredictedEvaluator:
+    """Evaluates kernels for a GPU that is not present: a checker and its workers, a previewer and a model."""
 
-    def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
-        self.gpu = gpu
-        super().__init__(problem, profile, harness, pool)
-        self.machine = gpu
-
-    def _set_up(self, harness: Harness) -> None:
-        super()._set_up(harness)
-        self.previewer = Previewer(self.problem, self.gpu, harness)
-
-    def compile(self, kernel: Kernel) -> Evaluation:
-        """Compile the kernel, then preview it. A kernel that the GPU cannot launch (too much LDS) fails."""
-        evaluation = super().compile(kernel)
-        return self._with_preview(kernel, evaluation) if evaluation.verdict is Verdict.OK else evaluation
-
-    def _with_preview(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
-        """Add the preview to an evaluation. A failed preview does not fail a kernel that can run on the GPU itself."""
-        try:
-            seen = self.previewer.preview(kernel.source, self.profile.benchmarks)
-        except KernelFailure as failure:
-            return self._without_preview(so_far, failure)
-        if not seen.report.ok and self.pool.device != "cpu" and kernel.language in ("hip", "cuda"):
-            return self._without_preview(so_far, refusal(seen.report))  # torch has already built it successfully
-        known = {**so_far.environment, "arch": self.gpu.arch, "compiler": seen.report.compiler}
-        found = so_far.model_copy(update={"compile": seen.report, "environment": known})
-        if seen.report.ok:
-            return found
-        why = refusal(seen.report)
-        return failed(why, found) if seen.refused else self._without_preview(so_far, why)
-
-    def _without_preview(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
-        words = f"it could not be previewed: {why.reason}"
-        return so_far.model_copy(update={"evidence": (*so_far.evidence, words)})
-
-
-class PredictedEvaluator(PreviewedEvaluator):
-    """Evaluates kernels for a GPU that is not present."""
-
-    def __init__(self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu) -> None:
-        super().__init__(problem, profile, harness, pool, gpu)
+    def __init__(
+        self, problem: Problem, profile: str, harness: Harness, pool: WorkerPool, gpu: Gpu, by_model: bool = True
+    ) -> None:
+        """`by_model`: kernels are ranked by predictions; if not, somebody else times them."""
+        self.problem, self.harness, self.pool, self.gpu, self.by_model = problem, harness, pool, gpu, by_model
         self.profile = merged(problem, profile)
+        self.checker = Evaluator(problem, profile, harness, pool, self.profile, timed=not by_model)
+        self.previewer = Previewer(problem, gpu, harness)
         self.timed_inputs: dict[str, InputSet] = {}
         """Inputs of the timed cases, by case: large ones take long to generate."""
+
+    @property
+    def driver(self) -> Driver:
+        """The driver of the checker's workers."""
+        return self.checker.driver
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Screen the kernel's file, and compile what it launches on every timed case."""
@@ -92,16 +66,21 @@ class PredictedEvaluator(PreviewedEvaluator):
             layers = worker.layers
         with ThreadPoolExecutor(1) as meanwhile:
             screening = meanwhile.submit(screen, kernel.source)
-            empty = Evaluation(verdict=Verdict.OK, by_model=True, sandbox=layers)
-            evaluation = self._with_preview(kernel, empty)
+            empty = Evaluation(verdict=Verdict.OK, by_model=self.by_model, sandbox=layers)
+            evaluation = self._previewed(kernel, empty)
             findings = screening.result()
         known = {"machine": f"model of {self.gpu.name}", **evaluation.environment}
         evaluation = timed(evaluation.model_copy(update={"environment": known}), "compile", start)
-        return self.screened(evaluation, findings)
+        return self.checker.screened(evaluation, findings)
 
-    def _without_preview(self, so_far: Evaluation, why: KernelFailure) -> Evaluation:
-        """Fail the kernel: without a preview there is no result for it."""
-        return failed(why, so_far)
+    def _previewed(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
+        """Add the preview to an evaluation. Without one there is no result for the kernel: it fails."""
+        try:
+            seen = self.previewer.preview(kernel.source, self.profile.benchmarks)
+        except KernelFailure as failure:
+            return failed(failure, so_far)
+        found = with_report(so_far, seen.report, self.gpu)
+        return found if seen.report.ok else failed(refusal(seen.report), found if seen.refused else so_far)
 
     def _above_floor(self, found: Evaluation) -> Evaluation:
         """Return the evaluation; failed if a prediction is below the floor of a least work.
@@ -127,7 +106,7 @@ class PredictedEvaluator(PreviewedEvaluator):
         if so_far.verdict is Verdict.OK and self.pool.machine is None:
             return so_far.model_copy(update={"verdict": Verdict.COMPILED, "reason": NOT_EXECUTED})
         start, reports = time.monotonic(), MemoryReports()
-        checked = self._checked(kernel, so_far, cases, reports)
+        checked = self.checker.check(kernel, so_far, cases, reports)
         if checked.verdict is not Verdict.OK:
             return checked
         report = checked.compile or CompileReport(ok=True, compiler="")
@@ -179,14 +158,12 @@ class PredictedEvaluator(PreviewedEvaluator):
             self.driver.load(worker, kernel.source, ())
             return work.run(worker, cases)
 
-    def is_timed(self, kernel: Kernel) -> bool:
-        """Return False: nothing is timed here, and timed cases are too large to be observed."""
-        return False
-
-    def why_untimed(self, kernel: Kernel, so_far: Evaluation) -> str:
-        """Return the evaluation's reason, else that its times are predicted (by `compile`), not measured."""
+    def time(self, kernel: Kernel, so_far: Evaluation, *_others: object) -> Evaluation:
+        """Say of a correct kernel that its times are predicted, not measured, unless it has a reason already."""
+        if so_far.verdict is not Verdict.OK:
+            return so_far
         missing = "" if so_far.predictions else UNPREDICTED
-        return so_far.reason or missing or UNMEASURED.format(self.gpu.name)
+        return so_far.model_copy(update={"reason": so_far.reason or missing or UNMEASURED.format(self.gpu.name)})
 
 
 def merged(problem: Problem, profile: str) -> Profile:

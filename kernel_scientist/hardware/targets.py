@@ -1,47 +1,69 @@
-"""Targets: where a kernel is timed, or for which GPU its time is predicted."""
+"""Addresses of targets: the parsed text of the parameter `target`. `campaign.target.Target` is what it opens."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.names import FILE
+from kernel_scientist.records.params import ELSEWHERE, Params
 
-MODEL, POOL, BOARD = "model:", "pool:", "kernelbot"
+MODEL, BOARD = "model:", "kernelbot"
 NEEDED = {"cpp": "cpu", "hip": "rocm", "cuda": "cuda"}
 """The only target on which a language's kernels run."""
 
 
 @dataclass(frozen=True)
-class Target:
-    """A device of this host, a pool of other hosts, or the model of a GPU."""
+class Address:
+    """Which target is meant, and what is known of it before it is opened."""
 
     name: str
     """`cpu`, `cuda`, `rocm`, `model-mi300x`, `pool-NAME`, or `kernelbot`."""
     device: str
-    """torch's name for it."""
+    """torch's name for the device of this host that kernels are built for."""
     lock: str
-    """Name of the lock that every timing on it holds."""
-    model: Gpu | None = None
-    """The GPU whose times are predicted, not measured."""
-    board: bool = False
-    """Whether GPU MODE's leaderboard times kernels; `model` is its GPU."""
-    pool: str = ""
-    """The work pool whose hosts evaluate kernels; empty: they are evaluated on this host."""
+    """Name of the lock that every timing on it holds; empty: there is nothing to hold on this host."""
+    module: str = "local"
+    """The module of `campaign.targets` that opens it."""
+    times: Literal["measured", "predicted", "ranked"] = "measured"
+    """What a kernel's times are: measured by our evaluator, predicted by a model, or measured by a leaderboard."""
+    gpu: Gpu | None = None
+    """The GPU that is modelled, or that the leaderboard times kernels on; None if the device itself says it."""
+    remote: str = ""
+    """The work pool or host that evaluates kernels; empty: they are built on this host."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether a device of this host times kernels."""
+        return self.times == "measured" and not self.remote
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether other hosts build and check kernels as well as time them."""
+        return bool(self.remote)
 
 
-CPU = Target("cpu", "cpu", "cpu")
+CPU = Address("cpu", "cpu", "cpu")
 
 
-def resolve(name: str, language: str) -> Target:
-    """Return the target that the parameters name, for kernels of a language.
+def of(params: Params) -> Address:
+    """Return the address that the parameters name. Raises SetupError if there is no such target."""
+    if params.target == BOARD:
+        return of_board(params.kernelbot.gpu, params.language)
+    return resolve(params.target, params.language)
+
+
+def resolve(name: str, language: str) -> Address:
+    """Return the address of a target by its text, for kernels of a language.
 
     `auto` is the GPU of this host, and the CPU for C++ or without a GPU. Raises SetupError if there is no such target.
     """
     if name.startswith(MODEL):
         return _modelled(name, language)
-    if name.startswith(POOL):
-        return Target(FILE.encode(name.replace(":", "-")), "cpu", "", pool=name.removeprefix(POOL))
+    module, _, remote = name.partition(":")
+    if module in ELSEWHERE:
+        return Address(FILE.encode(f"{module}-{remote}"), "cpu", "", module, remote=remote)
     if name == BOARD:
         return of_board("MI300", language)
     needed = NEEDED.get(language, "")
@@ -60,7 +82,7 @@ def resolve(name: str, language: str) -> Target:
         )
     if needed not in ("", name):
         raise SetupError(f"target {name!r}: {language} kernels run only on target={needed}")
-    return CPU if name == "cpu" else Target(name, "cuda", gpu.lock(name))
+    return CPU if name == "cpu" else Address(name, "cuda", gpu.lock(name))
 
 
 def _present() -> str:
@@ -73,24 +95,25 @@ def _present() -> str:
     return "rocm" if torch.version.hip else "cuda"
 
 
-def of_board(gpu: str, language: str) -> Target:
-    """Return the target of a leaderboard's GPU, such as MI300. Raises SetupError if the model does not know it."""
+def of_board(gpu: str, language: str) -> Address:
+    """Return the address of a leaderboard's GPU, such as MI300. Raises SetupError if the model does not know it."""
     if language not in ("triton", "hip"):
         raise SetupError(f"target {BOARD!r} times triton and hip kernels, not {language}: set language")
     key = next((key for key in gpus.GPUS if key.startswith(gpu.lower().split("_")[0])), None)
     if key is None or "x8" in gpu.lower():
         raise SetupError(f"kernelbot.gpu {gpu!r}: known here are {', '.join(gpus.GPUS)} and MI300; one GPU per kernel")
-    return Target("kernelbot", "cpu", "kernelbot", _of_language(f"kernelbot.gpu={gpu}", key, language), board=True)
+    known = _of_language(f"kernelbot.gpu={gpu}", key, language)
+    return Address("kernelbot", "cpu", "kernelbot", "leaderboard", "ranked", known)
 
 
-def _modelled(name: str, language: str) -> Target:
+def _modelled(name: str, language: str) -> Address:
     modelled = _of_language(name, name.removeprefix(MODEL), language)
     if not modelled.arch.startswith("gfx"):
         raise SetupError(
             f"target {name!r}: only code for AMD's GPUs is executed without the GPU; use target=model:mi300x, "
             f"target=cuda on an {modelled.name}, or `kernel-scientist compile --machine {modelled.name.lower()}`"
         )
-    return Target(f"model-{modelled.name.lower()}", "cpu", "cpu", modelled)
+    return Address(f"model-{modelled.name.lower()}", "cpu", "", "modelled", "predicted", modelled)
 
 
 def _of_language(name: str, key: str, language: str) -> Gpu:

@@ -286,6 +286,12 @@ class Confirmation(Record):
     baseline: str = ""
     """Name of the source that it had to be faster than; empty: it had only to be correct, such as a seed that stays."""
 
+    @staticmethod
+    def of_failure(evaluation: Evaluation) -> "Confirmation":
+        """Return the confirmation of a kernel that failed."""
+        reason = evaluation.verdict.because(evaluation.reason)
+        return Confirmation(confirmed=False, reason=reason, evaluation=evaluation)
+
     @property
     def status(self) -> str:
         """Return `confirmed`, `correct` if there was nothing to be faster than, or `not confirmed`."""

@@ -17,6 +17,8 @@ from kernel_scientist.records.overrides import apply, no_text
 Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"]
 PLAYBOOK = "playbook"
 """The model name that selects the rule-based agent instead of a model."""
+ELSEWHERE = ("pool",)
+"""Prefixes of targets on other hosts. Each is the name of the module of `campaign.targets` that opens it."""
 WRITER = "writer"
 """The designer's model name that leaves the hypothesis to the writer: one model call a kernel."""
 
@@ -254,7 +256,8 @@ class Kernelbot(Section):
 
 
 def _target(name: str) -> str:
-    if not re.fullmatch(r"auto|cpu|cuda|rocm|model:[a-z0-9]+|pool:[^/%&<>\s]+|kernelbot", name):
+    elsewhere = rf"(?:{'|'.join(ELSEWHERE)}):[^/%&<>\s]+"
+    if not re.fullmatch(rf"auto|cpu|cuda|rocm|model:[a-z0-9]+|{elsewhere}|kernelbot", name):
         known = "auto, cpu, cuda, rocm, model: with a machine (model:mi300x), pool: with a work pool, or kernelbot"
         raise PydanticCustomError("target", "expected {known}", {"known": known})
     return name

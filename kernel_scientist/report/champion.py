@@ -41,8 +41,8 @@ def export(
         "kernel": best.kernel.name,
         "digest": best.kernel.digest,
         "language": best.kernel.language,
-        "target": context.target.name,
-        "run_on": context.target.name if context.params.target == "auto" else context.params.target,
+        "target": context.address.name,
+        "run_on": context.address.name if context.params.target == "auto" else context.params.target,
         **found.model_dump(mode="json", include=CARD),
         "environment": confirmation.evaluation.environment,
         "date": time.strftime("%Y-%m-%d"),
@@ -50,12 +50,12 @@ def export(
         "experiment": best.kernel.title,
     }
     folders = [champions.of_campaign(context.problem.name, campaign.name)]
-    folders += [champions.folder(context.problem.name, best.kernel.language, context.target.name)] if replaces else []
+    folders += [champions.folder(context.problem.name, best.kernel.language, context.address.name)] if replaces else []
     source = submission(best.kernel, context.problem)
     validation = results.of_confirmation(context, best.kernel, confirmation)
     written = best.kernel.model_copy(update={"source": source})
     baseline = recorded.baseline(campaign.population, confirmation)
-    key = recorded.key(context.params, context.problem, context.target, written, baseline)
+    key = recorded.key(context.params, context.problem, context.address, written, baseline)
     kept = validation.model_copy(update={"recorded": campaign.name, "key": key})
     for folder in folders:
         write(folder / champions.SOURCE, source)

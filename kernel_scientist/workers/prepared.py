@@ -8,7 +8,7 @@ from typing import Any
 
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.hardware.targets import Target
+from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.params import Params
@@ -18,28 +18,28 @@ _ahead: list[tuple[Params, WorkerPool]] = []
 """The pool that was started ahead, with its parameters, until it is used."""
 
 
-def pool(params: Params, problem: Problem, target: Target) -> WorkerPool:
+def pool(params: Params, problem: Problem, address: Address) -> WorkerPool:
     """Return the pool for these parameters: the one started ahead, otherwise a new one. The caller closes it."""
     if _ahead and _ahead[-1][0] == params:
         return _ahead.pop()[1]
-    harness, gpu = params.harness, target.model
-    if params.language == "triton" and target.device == "cpu" and gpu is None:
+    harness, gpu = params.harness, address.gpu
+    if params.language == "triton" and address.device == "cpu" and gpu is None:
         gpu = gpus.MI300X
     if gpu is None or not gpu.arch.startswith("gfx"):
-        return WorkerPool(harness, target.device, kernel_threads=problem.policy.threads)
+        return WorkerPool(harness, address.device, kernel_threads=problem.policy.threads)
     machine = simulated(problem, gpu, harness.threads)
     slow = max(harness.call_timeout_s, harness.executed_timeout_s)  # a call is executed on this host's cores
     harness = harness.model_copy(update={"call_timeout_s": slow})
-    return WorkerPool(harness, target.device, machine=machine, kernel_threads=problem.policy.threads)
+    return WorkerPool(harness, address.device, machine=machine, kernel_threads=problem.policy.threads)
 
 
 @contextmanager
-def started_ahead(params: Params, problem: Problem, target: Target) -> Generator[None]:
+def started_ahead(params: Params, problem: Problem, address: Address) -> Generator[None]:
     """Start the pool now: its fork server imports torch while this process imports other things."""
-    if target.pool:  # another machine's workers
+    if address.is_elsewhere:  # another machine's workers
         yield
         return
-    with pool(params, problem, target) as started:
+    with pool(params, problem, address) as started:
         _ahead.append((params, started))
         try:
             yield

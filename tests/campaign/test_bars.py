@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kernel_scientist.campaign import bars, results, single
+from kernel_scientist.campaign.targets.local import Local
 from kernel_scientist.gpu.model import references
 from kernel_scientist.hardware import peaks
 from kernel_scientist.hardware.gpus import MI300X
@@ -74,10 +75,11 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
     put_bars(tmp_path)
     problem = load(ROOT / "problems/identity")
-    evaluator = SimpleNamespace(profile=problem.profile("cpu"))
+    evaluator: Any = SimpleNamespace(profile=problem.profile("cpu"), machine=None, stopped=None)
     steps = SimpleNamespace(compile=lambda *_: Evaluation(verdict=Verdict.OK))
-    params = SimpleNamespace(language="cpp", validate_=SimpleNamespace(torch_compile=False))
-    return SimpleNamespace(problem=problem, evaluator=evaluator, target=CPU, params=params, steps=steps)
+    params: Any = SimpleNamespace(language="cpp", validate_=SimpleNamespace(torch_compile=False))
+    target = Local(params, problem, CPU, evaluator)
+    return SimpleNamespace(problem=problem, target=target, params=params, steps=steps)
 
 
 def test_a_bar_has_a_name_of_its_own_and_is_not_the_champion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -320,12 +320,12 @@ def test_a_verdict_that_the_machine_may_have_caused_is_not_cached(prefect_api: s
         compilation.steps.compile_kernel = build
         compilation.cache_key = lambda context, kernel, step: kernel.name
         import threading
-        nowhere = SimpleNamespace(evaluator=None, stopped=threading.Event())
+        nowhere = SimpleNamespace(stopped=threading.Event())
         @flow
         def run():
             for name in ("crashed", "timeout", "infrastructure", "incorrect", "ok"):
                 kernel = Kernel(name=name, language="triton", source="")
-                found = [Chain().compile(nowhere, kernel).verdict.value for _ in range(3)]
+                found = [Chain().build(nowhere, kernel).verdict.value for _ in range(3)]
                 print(name, calls.count(name), *found)
         run()
         """

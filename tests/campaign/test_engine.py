@@ -16,10 +16,10 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from typing_extensions import override
 
 from benchmarks import endpoint
-from benchmarks.engine import FixedTimeEvaluator, settings
+from benchmarks.engine import fixed, settings
 from flows.progress import Progress
 from kernel_scientist.campaign.beginning import Beginning, Start
-from kernel_scientist.campaign.bench import BuildTimingLock
+from kernel_scientist.campaign.build_timing_lock import BuildTimingLock
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine, Pipeline
 from kernel_scientist.campaign.evaluation_context import evaluation_context
@@ -79,13 +79,13 @@ class Run(Steps):
 
     def __call__(self, resume: bool = False, stop_after: int = 10**6) -> Campaign:
         with evaluation_context(self.params) as context:
-            evaluator = FixedTimeEvaluator(context.evaluator, 0.0)
+            target = fixed(context.target, 0.0)
 
             def check_stop() -> None:
                 if len(self.watcher.recorded) >= stop_after:
                     raise StoppedError("enough")
 
-            campaign = Campaign(dataclasses.replace(context, evaluator=evaluator, steps=self), resume)
+            campaign = Campaign(dataclasses.replace(context, target=target, steps=self), resume)
             Engine(campaign, self.watcher.step, self.watcher.done, check_stop).run()
             campaign.finish()
             return campaign
@@ -213,10 +213,10 @@ def test_the_device_is_idle_while_all_models_think_and_nothing_waits_for_it(
 
         def time(self, *given: Any, **named: Any) -> Any:
             context, kernel = given[:2]
-            idle, end = context.evaluator.is_idle(), time.monotonic() + 60
+            idle, end = context.target.evaluator.is_idle(), time.monotonic() + 60
             while kernel.experiment and not self.seen.is_set() and not idle and time.monotonic() < end:
                 time.sleep(0.01)
-                idle = context.evaluator.is_idle()
+                idle = context.target.evaluator.is_idle()
             self.idle[kernel.name] = idle
             if kernel.experiment:
                 self.seen.set()
@@ -255,7 +255,7 @@ def test_neither_servers_that_do_not_answer_nor_a_full_disk_keep_a_campaign_from
             patience.progress.removeHandler(self)
 
     patience.progress.addHandler(Room())
-    campaign.context.evaluator.stopped.clear()  # a page is published before the context is closed
+    campaign.context.stopped.clear()  # a page is published before the context is closed
 
     @flow(name="shows")
     def shows() -> None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from kernel_scientist.campaign.kernelbot import results
 from kernel_scientist.campaign.kernelbot.api import Api, Credentials, Submission, loads
-from kernel_scientist.campaign.kernelbot.evaluator import lines_with_word, refusal, without_word
 from kernel_scientist.campaign.kernelbot.leaderboard import LeaderboardClient, Register
+from kernel_scientist.campaign.kernelbot.submitted_source import lines_with_word, refusal, without_word
 from kernel_scientist.problems import load
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.kernel import Verdict

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernel_scientist.campaign.bench import BuildTimingLock
+from kernel_scientist.campaign.build_timing_lock import BuildTimingLock
 from kernel_scientist.campaign.steps import DELAYS_S, FUNCTIONS
 from kernel_scientist.records.errors import DeviceBusyError, InfrastructureError
 from kernel_scientist.records.evaluation import Evaluation
@@ -66,9 +66,8 @@ def test_infrastructure_errors_are_retried_twice(failures: int, calls: int, monk
         return DONE
 
     monkeypatch.setattr("time.sleep", slept.append)
-    context: Any = SimpleNamespace(
-        quiet=BuildTimingLock(), evaluator=SimpleNamespace(compile=compile, check=lambda *_: DONE)
-    )
+    builder = SimpleNamespace(compile=compile, check=lambda *_: DONE)
+    context: Any = SimpleNamespace(quiet=BuildTimingLock(), target=SimpleNamespace(builder=builder))
     if failures < 3:
         assert FUNCTIONS.compile(context, KERNEL) is DONE
     else:
@@ -81,6 +80,7 @@ def test_other_errors_are_not_retried() -> None:
     def compile(*_: object) -> Evaluation:
         raise ValueError("wrong")
 
-    context: Any = SimpleNamespace(quiet=BuildTimingLock(), evaluator=SimpleNamespace(compile=compile))
+    target = SimpleNamespace(builder=SimpleNamespace(compile=compile))
+    context: Any = SimpleNamespace(quiet=BuildTimingLock(), target=target)
     with pytest.raises(ValueError, match="wrong"):
         FUNCTIONS.compile(context, KERNEL)

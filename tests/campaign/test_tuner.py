@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from kernel_scientist import problems
+from kernel_scientist.campaign import configurations
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.campaign.targets.local import Local
 from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.evaluation.evaluator import Evaluator
@@ -24,7 +26,7 @@ def context(pool: WorkerPool) -> EvaluationContext:
         {"problem": "identity", "profile": "cpu", "harness": pool.harness, "tuning": {"tries": 3}}
     )
     evaluator = Evaluator(problem, "cpu", pool.harness, pool)
-    return EvaluationContext(params, problem, resolve("cpu", "cpp"), evaluator)
+    return EvaluationContext(params, problem, Local(params, problem, resolve("cpu", "cpp"), evaluator))
 
 
 @pytest.mark.alone
@@ -49,7 +51,8 @@ def custom_kernel(data):
 
     monkeypatch.setattr(EvaluationContext, "device", device)
     base = Kernel(name="k00001", language="cpp", source=source)
-    tuned = tuner.tune(context, base, "k00002", lambda _: False, lambda: False)
+    search = configurations.search(context, base, "k00002", lambda _: False, lambda: False, 60.0)
+    tuned = tuner.tune(context.target, search)
     assert tuned is not None and tuned.tuned_from == tuned.base == "k00001"
     assert KernelSource(tuned.source).tunables == {"PAUSE_MS": 0} and "PAUSE_MS 0" in tuned.report
     outcomes = {t.values["PAUSE_MS"]: t for t in tuned.tries}

@@ -20,7 +20,7 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows import work_pool
-from kernel_scientist.campaign.pool_evaluator import PoolRequest
+from kernel_scientist.campaign.transport import PoolRequest
 from kernel_scientist.problems.imports import dvc_digest
 from kernel_scientist.records.errors import SetupError, StoppedError
 from tests.conftest import ROOT, Cli, lab_environment, new_lab

@@ -29,7 +29,9 @@ def test_a_target_is_found(present: str, name: str, language: str, found: str, m
     target = targets.resolve(name, language)
     on_gpu = found in ("cuda", "rocm")
     assert (target.name, target.device) == (found, "cuda" if on_gpu else "cpu")
-    assert target.lock == (f"{found}-lock" if on_gpu else "cpu") and (target.model is not None) == ("model" in found)
+    is_model = found.startswith("model")
+    assert target.lock == (f"{found}-lock" if on_gpu else "" if is_model else "cpu")
+    assert (target.gpu is not None) == is_model == (target.times == "predicted") == (not target.is_here)
 
 
 @pytest.mark.parametrize(

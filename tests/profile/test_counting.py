@@ -120,14 +120,17 @@ def test_a_profiler_that_fails_is_a_sentence_and_no_verdict(
 def test_a_busy_device_is_a_sentence(evaluator_for: EvaluatorFor) -> None:
     # Imported here, so that the test of a GPU below runs on machines without Prefect and what campaigns need.
     from kernel_scientist.campaign.evaluation_context import EvaluationContext
-    from kernel_scientist.hardware.targets import Target
+    from kernel_scientist.campaign.targets.local import Local
+    from kernel_scientist.hardware.targets import Address
     from kernel_scientist.records.params import Params
     from tasks.timing import count_kernel
 
     name = f"test-{os.getpid()}"
     harness = Harness(device_wait_s=0.1)
     evaluator = evaluator_for("identity")
-    lab = EvaluationContext(Params(harness=harness), evaluator.problem, Target(name, "cuda", name), evaluator)
+    params = Params(harness=harness)
+    target = Local(params, evaluator.problem, Address(name, "cuda", name), evaluator)
+    lab = EvaluationContext(params, evaluator.problem, target)
     with device_lock.device(name, 1):
         found = count_kernel.fn(lab, Kernel(name="k00001", language="triton", source=TORCH), evaluation())  # type: ignore
     assert found.environment["counters"].startswith(f"none: device {name} was busy for 0.1 s")

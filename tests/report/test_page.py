@@ -118,7 +118,7 @@ def test_a_validation_of_the_champion_is_shown(
         confirmed=True, reason="faster", evaluation=evaluation, held_out_speedups=(over,), baseline="k00001"
     )
     context = SimpleNamespace(
-        problem=SimpleNamespace(name="identity", published=()), target=SimpleNamespace(name="cpu")
+        problem=SimpleNamespace(name="identity", published=()), address=SimpleNamespace(name="cpu")
     )
     made = results.of_confirmation(cast(EvaluationContext, context), TRIALS[1].kernel, confirmation)
     validation = made.model_dump(mode="json")

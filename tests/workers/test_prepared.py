@@ -4,6 +4,7 @@ import psutil
 
 from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
+from kernel_scientist.campaign.targets.local import Local
 from kernel_scientist.records import environment
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.workers import prepared
@@ -14,7 +15,8 @@ def _params(*overrides: str) -> Params:
 
 
 def _fork_server(context: EvaluationContext) -> int:
-    process = context.evaluator.pool._process  # type: ignore[union-attr]
+    assert isinstance(context.target, Local)
+    process = context.target.evaluator.pool._process
     assert process is not None
     return process.pid
 

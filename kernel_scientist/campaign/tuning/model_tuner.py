@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
+from kernel_scientist.campaign.target import TuningSearch
 from kernel_scientist.campaign.tuning.tuner import tried, tuned
 from kernel_scientist.compilers.source import KernelSource, Value
 from kernel_scientist.hardware import cpu
+from kernel_scientist.problems.problem import Profile
 from kernel_scientist.records.evaluation import Prediction, geomean
 from kernel_scientist.records.kernel import Case, Kernel, Try, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
@@ -28,6 +31,23 @@ CASES = 6
 LEAST_GAIN = 0.01
 """Predicted gain from which a configuration is entered as a kernel."""
 Configuration = dict[str, Value]
+
+
+class Predictor(Protocol):
+    """Predicts a kernel's times."""
+
+    profile: Profile
+
+    def predict(self, kernel: Kernel, cases: Sequence[Case]) -> Sequence[Prediction]:
+        """Return the predicted times of some cases. Raises KernelFailure."""
+        ...
+
+
+def best(predictor: Predictor, search: TuningSearch, tries: int) -> Kernel | None:
+    """Return the best configuration of a kernel by predicted time; None if none is predicted to gain."""
+    cases = predictor.profile.benchmarks
+    tuner = ModelTuner(predictor.predict, cases, search.base, tries, search.is_tried, search.stop)
+    return tuner.tune(search.name)
 
 
 @dataclass(frozen=True)

@@ -2,49 +2,44 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
-from kernel_scientist.campaign.bench import Bench
-from kernel_scientist.campaign.pool_evaluator import PoolEvaluator
+from kernel_scientist.campaign.target import Builder, Target, Timer, TuningSearch
 from kernel_scientist.compilers.source import Value
-from kernel_scientist.evaluation.evaluator import Evaluator, TimedSource
+from kernel_scientist.evaluation.timing.plan import TimedSource
+from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Experiment, Kernel, Try, Verdict, digest
 from kernel_scientist.search import tunables
 
 
-def tune(
-    bench: Bench, base: Kernel, name: str, is_tried: Callable[[str], bool], stop: Callable[[], bool]
-) -> Kernel | None:
-    """Return the best other configuration as a kernel of that name; None when there was nothing to try.
+def tune(target: Target, search: TuningSearch) -> Kernel | None:
+    """Return the best other configuration as a kernel; None when there was nothing to try.
 
-    `is_tried`: whether a source was evaluated before. `stop`: whether to try no further configuration. Raises
-    InfrastructureError when a timing fails for reasons other than the kernel.
+    Raises InfrastructureError when a timing fails for reasons other than the kernel.
     """
-    params = bench.params
+    params, base = target.params, search.base
     # one stage without a margin is enough: the best configuration is evaluated in full as a kernel of the campaign
     quick = params.harness.model_copy(update={"stages": 1, "noise_runs": 0})
     seed = int(digest(f"{params.search.seed}/{base.name}/{base.digest}")[:8], 16)
-    measure = partial(_measured, bench, bench.evaluator.with_harness(quick), base)
-    tries = tunables.tune(base, measure, params.tuning.tries, seed, is_tried, stop)
+    measure = partial(_measured, target.builder, target.with_harness(quick), search)
+    tries = tunables.tune(base, measure, params.tuning.tries, seed, search.is_tried, search.stop)
     best = tunables.winner(tries)
-    return tuned(base, name, best, tries, "timed against it") if best else None
+    return tuned(base, search.name, best, tries, "timed against it") if best else None
 
 
 def _measured(
-    bench: Bench,
-    evaluator: Evaluator | PoolEvaluator,
-    base: Kernel,
-    values: Mapping[str, Value],
-    source: str,
+    builder: Builder | None, timer: Timer, search: TuningSearch, values: Mapping[str, Value], source: str
 ) -> Try:
-    began = time.monotonic()
+    began, base = time.monotonic(), search.base
     kernel = Kernel(name=f"{base.name}-try", language=base.language, source=source)
-    with bench.quiet.building():
-        evaluation = evaluator.check(kernel, evaluator.compile(kernel))
+    evaluation = Evaluation(verdict=Verdict.OK)
+    if builder is not None:
+        with search.building():
+            evaluation = builder.check(kernel, builder.compile(kernel))
     if evaluation.verdict is Verdict.OK:
-        with bench.device(f"tune {base.name}"):
-            evaluation = evaluator.time(kernel, evaluation, [TimedSource.of(base)])
+        with search.device():
+            evaluation = timer.time(kernel, evaluation, [TimedSource.of(base)])
     speedup = evaluation.speedup_over(base.name)
     ratio = speedup.ratio if speedup else None
     return tried(base, values, source, evaluation.verdict, evaluation.reason, ratio, began)

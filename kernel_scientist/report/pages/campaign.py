@@ -82,7 +82,7 @@ def finished(campaign: "Campaign", confirmation: Confirmation | None) -> str:
         population=campaign.population,
         final=campaign.final,
         problem=problem.name,
-        target=context.target.name,
+        target=context.address.name,
         published=problem.published,
         bars=validation.bars if validation else (),
     )
