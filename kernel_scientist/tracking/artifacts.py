@@ -17,6 +17,7 @@ from kernel_scientist.scientist.llm.response_cache import Reply
 from kernel_scientist.tracking.run_content import KERNEL
 
 SOURCE, EVALUATION, EXPERIMENT = "source/kernel.py", "evaluation.json", "experiment.json"
+SAMPLES, DIFF = "samples.json", "base.diff"
 LISTS: dict[str, tuple[str, TypeAdapter[Any]]] = {
     "llm_calls": ("llm_calls.json", TypeAdapter(tuple[LlmCall, ...])),
     "attempts": ("attempts.json", TypeAdapter(tuple[Attempt, ...])),
@@ -35,7 +36,9 @@ def write(folder: Path, trial: Trial, population: Population, replies: Sequence[
     kernel, evaluation = trial.kernel, trial.evaluation
     (folder / SOURCE).parent.mkdir()
     (folder / SOURCE).write_text(kernel.source)
-    (folder / EVALUATION).write_text(evaluation.model_dump_json(indent=1))
+    (folder / EVALUATION).write_text(evaluation.model_dump_json(indent=1, exclude={"samples"}))
+    if evaluation.samples:
+        (folder / SAMPLES).write_text(evaluation.samples.model_dump_json())
     if kernel.experiment:
         (folder / EXPERIMENT).write_text(kernel.experiment.model_dump_json(indent=1))
     for field, (name, adapter) in LISTS.items():
@@ -51,7 +54,7 @@ def write(folder: Path, trial: Trial, population: Population, replies: Sequence[
     if kernel.base is not None:
         before = population.get(kernel.base).kernel.source.splitlines(keepends=True)
         after = kernel.source.splitlines(keepends=True)
-        (folder / "base.diff").write_text("".join(difflib.unified_diff(before, after, kernel.base, kernel.name)))
+        (folder / DIFF).write_text("".join(difflib.unified_diff(before, after, kernel.base, kernel.name)))
 
 
 def _write_code(folder: Path, report: CompileReport) -> None:
