@@ -1,6 +1,5 @@
 """The artifacts of a kernel's MLflow run, written and read back."""
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.gpu import Counters
-from kernel_scientist.records.kernel import Attempt, Author, Experiment, Kernel, LlmCall, Origin, Try
+from kernel_scientist.records.kernel import Attempt, Author, Experiment, Kernel, LlmCall, Origin, Try, edits
 from kernel_scientist.records.names import FILE
 from kernel_scientist.scientist.llm.response_cache import Reply
 from kernel_scientist.tracking.run_content import KERNEL
@@ -52,9 +51,8 @@ def write(folder: Path, trial: Trial, population: Population, replies: Sequence[
     if evaluation.compile:
         _write_code(folder, evaluation.compile)
     if kernel.base is not None:
-        before = population.get(kernel.base).kernel.source.splitlines(keepends=True)
-        after = kernel.source.splitlines(keepends=True)
-        (folder / DIFF).write_text("".join(difflib.unified_diff(before, after, kernel.base, kernel.name)))
+        before = population.get(kernel.base).kernel.source
+        (folder / DIFF).write_text(edits(before, kernel.source, kernel.base, kernel.name))
 
 
 def _write_code(folder: Path, report: CompileReport) -> None:
@@ -78,7 +76,7 @@ def read(folder: Path, tags: dict[str, str]) -> Trial:
     Raises OSError or ValidationError when something is missing or invalid.
     """
     fields: dict[str, Any] = {name: tags[name] for name in TAGS if name in tags}
-    fields |= {"name": tags[KERNEL], "source": (folder / SOURCE).read_text()}
+    fields |= {"name": tags[KERNEL], "source": (folder / SOURCE).read_bytes().decode()}
     if (folder / EXPERIMENT).exists():
         fields["experiment"] = Experiment.model_validate_json((folder / EXPERIMENT).read_text())
     for field, (name, adapter) in LISTS.items():
