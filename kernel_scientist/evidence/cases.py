@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from kernel_scientist.hardware import cpu
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evidence import CaseEvidence, ProblemEvidence
@@ -12,6 +13,8 @@ from kernel_scientist.records.kernel import Case, digest
 
 def of_problem(problem: Problem, profile: str) -> ProblemEvidence:
     """Return a problem's evidence for one profile."""
+    import torch
+
     chosen = problem.profile(profile)
     return ProblemEvidence(
         name=problem.name,
@@ -19,6 +22,7 @@ def of_problem(problem: Problem, profile: str) -> ProblemEvidence:
         device=problem.device,
         compat=problem.compat,
         profile=profile,
+        generated_by=f"torch {torch.__version__} on {cpu.model()}",
         reference=digest(problem.reference_source),
         tests=tuple(of_case(problem, case) for case in chosen.tests),
         benchmarks=tuple(of_case(problem, case) for case in chosen.benchmarks),

@@ -42,7 +42,7 @@ def export(params: Params, kernel: str, campaign: str | None, out: str | None) -
 def _problem(recorded: RecordedCampaign, params: Params) -> Problem:
     """Return the problem as the campaign had it. Raises SetupError if it is another one now."""
     device = targets.resolve(params.target, params.language).device
-    problem = problems.find(recorded.problem, device, recorded.run.params.get("compat", "intended"))
+    problem = problems.find(params.problem, device, recorded.run.params.get("compat", "intended"))
     if recorded.run.tags.get("problem_digest") != problem.digest:
         campaign = recorded.run.campaign
         raise SetupError(f"campaign {campaign} was run on another version of problem {problem.name}: restore its files")

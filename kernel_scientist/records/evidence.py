@@ -79,6 +79,8 @@ class ProblemEvidence(Record):
     """How cases are passed to the generator."""
     profile: str
     """Name of the profile."""
+    generated_by: str
+    """Version of torch and processor that generated the inputs."""
     reference: str
     """Digest of the reference's source in the form of a kernel."""
     tests: tuple[CaseEvidence, ...]
