@@ -13,9 +13,20 @@ from kernel_scientist.compilers.cpp import load
 from kernel_scientist.compilers.request import CompileError
 
 if TYPE_CHECKING:
-    from kernel_scientist.api import compare, doctor, evaluate, optimize, suite, validate
+    from kernel_scientist.api import compare, doctor, evaluate, export_evidence, optimize, suite, validate, verify
 
-__all__ = ["CompileError", "compare", "doctor", "evaluate", "load", "optimize", "suite", "validate"]
+__all__ = [
+    "CompileError",
+    "compare",
+    "doctor",
+    "evaluate",
+    "export_evidence",
+    "load",
+    "optimize",
+    "suite",
+    "validate",
+    "verify",
+]
 
 __version__ = "0.1.0"
 

@@ -19,6 +19,7 @@ from typing import Any
 from kernel_scientist.records.campaign_result import CampaignResult
 from kernel_scientist.records.capability import Capability
 from kernel_scientist.records.comparison_result import ComparisonResult
+from kernel_scientist.records.evidence import EvidenceResult, VerificationResult
 from kernel_scientist.records.params import load
 from kernel_scientist.records.results import EvaluationResult, ValidationResult
 from kernel_scientist.records.suite_result import SuiteResult
@@ -136,6 +137,29 @@ def compare(
     from kernel_scientist.campaign import comparing
 
     return comparing.compare_campaigns(load(params_file, overrides), first, second, timed=not recorded)
+
+
+def export_evidence(
+    kernel: str,
+    campaign: str | None = None,
+    out: File | None = None,
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+) -> EvidenceResult:
+    """Write one archive with all that a recorded kernel's figures rest on.
+
+    `campaign`: its id; the latest of the problem, language and target without one. `out`: the archive's file.
+    """
+    from kernel_scientist.evidence import export
+
+    return export.export(load(params_file, overrides), kernel, campaign, _text(out))
+
+
+def verify(archive: File) -> VerificationResult:
+    """Compute every figure of an archive of evidence again, offline. The result says what could not be checked."""
+    from kernel_scientist.evidence import verify
+
+    return verify.verify(str(archive))
 
 
 def doctor() -> list[Capability]:

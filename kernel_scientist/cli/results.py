@@ -1,6 +1,7 @@
-"""Commands about recorded campaigns: report, comparison, training data."""
+"""Commands about recorded campaigns: report, comparison, training data, evidence."""
 
 import json
+import sys
 
 import click
 
@@ -66,12 +67,25 @@ def compare(first: str, second: str, out: str | None, recorded: bool, call: Para
 @click.command()
 @click.argument("campaign", required=False, callback=not_empty, help=CAMPAIGN)
 @click.option("--out", "out", callback=OUT, metavar="FILE", help="Where to write; default: standard output.")
+@click.option(
+    "--evidence",
+    "kernel",
+    callback=not_empty,
+    metavar="KERNEL",
+    help="Write one archive for `verify` instead, with all that this kernel's figures rest on; "
+    "default of --out: reports/CAMPAIGN-KERNEL.evidence.zip.",
+)
 @with_params
-def export(campaign: str | None, out: str | None, call: ParamOptions) -> None:
-    """Write a campaign as training data, one JSON line per kernel.
+def export(campaign: str | None, out: str | None, kernel: str | None, call: ParamOptions) -> None:
+    """Write a campaign as training data, one JSON line per kernel; or the evidence of one kernel.
 
     Example: kernel-scientist export --out data/training.jsonl
     """
+    if kernel is not None:
+        from kernel_scientist import api
+
+        show(api.export_evidence(kernel, campaign, out, **call.settings).model_dump(mode="json"), False)
+        return
     from kernel_scientist.report import output, training
 
     examples = training.of_campaign(call.params(), campaign)
@@ -81,3 +95,21 @@ def export(campaign: str | None, out: str | None, call: ParamOptions) -> None:
         return
     output.write(environment.root() / out, text)
     click.echo(f"{len(examples)} examples in {out}", err=True)
+
+
+@click.command()
+@click.argument("archive", callback=not_empty, help="An archive that `export --evidence` wrote.")
+@JSON
+def verify(archive: str, as_json: bool) -> None:
+    """Compute every figure of an archive of evidence again, offline, and say what could not be checked.
+
+    Nothing of the archive is executed. Exit code: 0 everything that was compared agrees, 1 something differs, 2 it is
+    not such an archive.
+
+    Example: kernel-scientist verify reports/CAMPAIGN-k00007.evidence.zip
+    """
+    from kernel_scientist import api
+
+    result = api.verify(archive)
+    show(result.model_dump(mode="json"), as_json)
+    sys.exit(0 if result.agrees else 1)

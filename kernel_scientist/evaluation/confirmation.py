@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kernel_scientist.evaluation.evaluator import Evaluator
-from kernel_scientist.evaluation.timing import conditions, impossible
+from kernel_scientist.evaluation.timing import conditions, impossible, raw
 from kernel_scientist.evaluation.timing.estimate import Samples
 from kernel_scientist.evaluation.timing.plan import TimedSource, TimingPlan
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Speedup
@@ -72,7 +72,7 @@ def conclude(
     public, hidden = (Samples.joined(parts) for parts in ([m.public for m in measured], [m.held_out for m in measured]))
     busiest = max((m.load for m in measured), key=lambda load: float(load["others_percent"] or 0))
     checked = checked.model_copy(update={"environment": {**checked.environment, **busiest}})
-    evaluation = evaluator.estimator.result(checked, shape, public, others)
+    evaluation = raw.result(evaluator.estimator, checked, shape, public, others)
     hidden_shape = replace(shape, cases=evaluator.profile.held_out)
     compared = others if hidden_shape.cases else ()
     held_out = tuple(evaluator.estimator.speedup(hidden, hidden_shape, other) for other in compared)
@@ -83,6 +83,7 @@ def conclude(
         evaluation=evaluation,
         held_out=tuple(evaluator.estimator.timing(hidden, shape.candidate, case) for case in hidden_shape.cases),
         held_out_speedups=held_out,
+        held_out_samples=raw.record(evaluator.estimator, hidden_shape, hidden) if hidden_shape.cases else None,
     )
 
 

@@ -26,7 +26,7 @@ from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.evaluation.inputs import InputSet
 from kernel_scientist.evaluation.screen.screening import screen
 from kernel_scientist.evaluation.screen.source import RuleMatch
-from kernel_scientist.evaluation.timing import aa_noise, conditions, impossible, measured_peaks
+from kernel_scientist.evaluation.timing import aa_noise, conditions, impossible, measured_peaks, raw
 from kernel_scientist.evaluation.timing.aa_noise import Hold
 from kernel_scientist.evaluation.timing.estimate import Estimator
 from kernel_scientist.evaluation.timing.plan import TimedSource, TimingPlan, never
@@ -274,11 +274,8 @@ class Evaluator:
             return timed_without.model_copy(update={"environment": {**timed_without.environment, **note}})
         except KernelFailure as failure:
             return failed(failure, so_far)
-        try:
-            finalists = [source.name for source in against if source.is_finalist]
-            evaluation = self.estimator.result(so_far, plan, samples, [s.name for s in against], finalists)
-        except KernelFailure as failure:
-            return failed(failure, so_far)
+        finalists = [source.name for source in against if source.is_finalist]
+        evaluation = raw.result(self.estimator, so_far, plan, samples, [s.name for s in against], finalists)
         happened = {**conditions.describe(self.pool), **before.until_now()}  # so_far may come from an earlier day
         if self._short:
             happened["noise"] = self._short[1]

@@ -257,8 +257,8 @@ class _Chain:
 
 
 def pack(trial: Trial) -> bytes:
-    """Return a trial's record, compressed."""
-    return zlib.compress(trial.model_dump_json().encode(), 1)
+    """Return a trial's record without raw samples, compressed."""
+    return zlib.compress(trial.model_dump_json(exclude={"evaluation": {"samples"}}).encode(), 1)
 
 
 def unpack(record: bytes) -> Trial:

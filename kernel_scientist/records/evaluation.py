@@ -8,6 +8,7 @@ from kernel_scientist.records import factors
 from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.gpu import CodeObject, Counters, Launch, Prediction
 from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.raw_samples import RawSamples
 
 CONFIRMED, CORRECT, NOT_CONFIRMED = "confirmed", "correct", "not confirmed"
 """What a confirmation comes to. `correct`: there was nothing to be faster than, as for a seed that no experiment
@@ -185,6 +186,8 @@ class Evaluation(Record):
     a test; in older records it is the last of `speedups`."""
     beside: dict[str, Speedup] = Field(default_factory=dict[str, Speedup])
     """In a final: the speedups over the reference of the other finalists, by name."""
+    samples: RawSamples | None = None
+    """The readings that times and speedups are computed from; an artifact of its own, which is not read back."""
     clocks: tuple[Clocks, ...] = ()
     """Diagnostics of the timing, per case."""
     counters: tuple[Counters, ...] = ()
@@ -281,6 +284,8 @@ class Confirmation(Record):
     """Times on the held-out cases."""
     held_out_speedups: tuple[Speedup, ...] = ()
     """Comparisons on the held-out cases."""
+    held_out_samples: RawSamples | None = None
+    """The readings that these are computed from."""
     bars: tuple[Bar, ...] = ()
     """Others' kernels that the champion was to be timed beside, also those that failed."""
     baseline: str = ""

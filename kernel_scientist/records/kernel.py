@@ -1,5 +1,6 @@
 """Records of cases, kernels and their origin: frozen, typed, converted to and from JSON."""
 
+import difflib
 import hashlib
 from enum import StrEnum
 from typing import Literal
@@ -248,3 +249,9 @@ class Kernel(Record):
 def digest(text: str) -> str:
     """Return the sha256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def edits(before: str, after: str, name_before: str, name_after: str) -> str:
+    """Return the difference of two sources as a unified diff."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    return "".join(difflib.unified_diff(old, new, name_before, name_after))

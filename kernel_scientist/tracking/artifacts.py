@@ -1,6 +1,5 @@
 """The artifacts of a kernel's MLflow run, written and read back."""
 
-import difflib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,13 @@ from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Trial
 from kernel_scientist.records.gpu import Counters
-from kernel_scientist.records.kernel import Attempt, Author, Experiment, Kernel, LlmCall, Origin, Try
+from kernel_scientist.records.kernel import Attempt, Author, Experiment, Kernel, LlmCall, Origin, Try, edits
 from kernel_scientist.records.names import FILE
 from kernel_scientist.scientist.llm.response_cache import Reply
 from kernel_scientist.tracking.run_content import KERNEL
 
 SOURCE, EVALUATION, EXPERIMENT = "source/kernel.py", "evaluation.json", "experiment.json"
+SAMPLES, DIFF = "samples.json", "base.diff"
 LISTS: dict[str, tuple[str, TypeAdapter[Any]]] = {
     "llm_calls": ("llm_calls.json", TypeAdapter(tuple[LlmCall, ...])),
     "attempts": ("attempts.json", TypeAdapter(tuple[Attempt, ...])),
@@ -35,7 +35,9 @@ def write(folder: Path, trial: Trial, population: Population, replies: Sequence[
     kernel, evaluation = trial.kernel, trial.evaluation
     (folder / SOURCE).parent.mkdir()
     (folder / SOURCE).write_text(kernel.source)
-    (folder / EVALUATION).write_text(evaluation.model_dump_json(indent=1))
+    (folder / EVALUATION).write_text(evaluation.model_dump_json(indent=1, exclude={"samples"}))
+    if evaluation.samples:
+        (folder / SAMPLES).write_text(evaluation.samples.model_dump_json())
     if kernel.experiment:
         (folder / EXPERIMENT).write_text(kernel.experiment.model_dump_json(indent=1))
     for field, (name, adapter) in LISTS.items():
@@ -49,9 +51,8 @@ def write(folder: Path, trial: Trial, population: Population, replies: Sequence[
     if evaluation.compile:
         _write_code(folder, evaluation.compile)
     if kernel.base is not None:
-        before = population.get(kernel.base).kernel.source.splitlines(keepends=True)
-        after = kernel.source.splitlines(keepends=True)
-        (folder / "base.diff").write_text("".join(difflib.unified_diff(before, after, kernel.base, kernel.name)))
+        before = population.get(kernel.base).kernel.source
+        (folder / DIFF).write_text(edits(before, kernel.source, kernel.base, kernel.name))
 
 
 def _write_code(folder: Path, report: CompileReport) -> None:
@@ -75,7 +76,7 @@ def read(folder: Path, tags: dict[str, str]) -> Trial:
     Raises OSError or ValidationError when something is missing or invalid.
     """
     fields: dict[str, Any] = {name: tags[name] for name in TAGS if name in tags}
-    fields |= {"name": tags[KERNEL], "source": (folder / SOURCE).read_text()}
+    fields |= {"name": tags[KERNEL], "source": (folder / SOURCE).read_bytes().decode()}
     if (folder / EXPERIMENT).exists():
         fields["experiment"] = Experiment.model_validate_json((folder / EXPERIMENT).read_text())
     for field, (name, adapter) in LISTS.items():

@@ -25,6 +25,7 @@ from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.tracking import (
     artifacts,
     campaign_params,
+    confirmed,
     flow_links,
     local_store,
     owner,
@@ -38,7 +39,7 @@ from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.experiment import MlflowExperiment
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 
-FINDINGS, FINAL, VALIDATION, PAGE = "findings.json", "final.json", "validation.json", "report.html"
+FINDINGS, FINAL, PAGE = "findings.json", "final.json", "report.html"
 CHAMPION, FLOW = "champion", flow_links.TAG
 """Tags: a campaign's champion, and `yes` of that kernel's run; the address of a campaign's Prefect run."""
 RESUMED = "resumed_with"
@@ -232,9 +233,10 @@ class MlflowStore(MlflowExperiment):
         """Write an artifact of a campaign's run."""
         self.client.log_text(parent.run_id, text, name)
 
-    def text(self, parent: CampaignRun, name: str) -> str | None:
-        """Return an artifact of a campaign's run; None if there is none."""
-        return self._artifact(parent.run_id, name)
+    def text(self, parent: CampaignRun, name: str, kernel: str | None = None) -> str | None:
+        """Return an artifact of a campaign's run, or of a kernel's; None if there is none."""
+        run_id = self.run_id(parent, kernel) if kernel else parent.run_id
+        return self._artifact(run_id, name) if run_id else None
 
     def log_lessons(self, parent: CampaignRun, lessons: Lessons) -> None:
         """Write a campaign's findings to its run."""
@@ -294,19 +296,15 @@ class MlflowStore(MlflowExperiment):
 
         `promoted`, `reason`: whether the champion became the standing one, and why. `approval`: a person's decision.
         """
-        confirmed = run_content.comparison_metrics(found.evaluation.speedups, "confirmed_")
-        held_out = run_content.comparison_metrics(found.held_out_speedups, "held_out_")
-        self._log(parent.run_id, (0, confirmed | held_out))
-        self.client.log_text(parent.run_id, found.evaluation.model_dump_json(indent=1), "confirmation.json")
-        self.client.log_text(parent.run_id, validation.model_dump_json(indent=1), VALIDATION)
-        self.client.set_tag(parent.run_id, "promoted", str(promoted).lower())
-        self.client.set_tag(parent.run_id, "promotion", reason)
-        if approval:
-            self.client.set_tag(parent.run_id, "approval", approval)
+        self._log(parent.run_id, (0, confirmed.metrics(found)))
+        for name, text in confirmed.artifacts(found, validation).items():
+            self.client.log_text(parent.run_id, text, name)
+        for tag, value in confirmed.tags(promoted, reason, approval).items():
+            self.client.set_tag(parent.run_id, tag, value)
 
     def validation(self, parent: CampaignRun) -> ValidationResult | None:
         """Read the result of `validate` back; None for a campaign without one."""
-        text = self._artifact(parent.run_id, VALIDATION)
+        text = self._artifact(parent.run_id, confirmed.VALIDATION)
         return ValidationResult.model_validate_json(text) if text else None
 
     def bars(self, parent: CampaignRun) -> tuple[BarResult, ...]:

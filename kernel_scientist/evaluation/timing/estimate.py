@@ -14,6 +14,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import Clocks, Evaluation, PairedTime, Speedup, Timing
 from kernel_scientist.records.kernel import REFERENCE, Case
+from kernel_scientist.records.raw_samples import RecordedProblem
 from kernel_scientist.workers.client import Row
 
 LEAST_SHARE = 0.1
@@ -37,6 +38,8 @@ class Samples:
 
     dropped_after: int = 0
     """Blocks after which the candidate was dropped, because it is so much slower; 0: it was not."""
+    sources: dict[str, str] = field(default_factory=dict[str, str])
+    """Digest of each source by name."""
 
     def add(self, name: str, case: str, process: int, block: int, row: Row) -> None:
         """Record one timed row."""
@@ -110,6 +113,7 @@ class Samples:
                 total.rows.setdefault(key, []).extend(processes)
             for key, rows in part.unqueued.items():
                 total.unqueued.setdefault(key, []).extend(rows)
+            total.sources |= part.sources
         return total
 
 
@@ -217,7 +221,7 @@ class _Usual(NamedTuple):
 class Estimator:
     """Computes the results of a timing from its samples."""
 
-    problem: Problem
+    problem: Problem | RecordedProblem
     machine: Machine | None
     """Peaks of the device; None for a GPU without an entry in the tables."""
     confidence: float

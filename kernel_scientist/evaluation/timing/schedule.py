@@ -18,7 +18,7 @@ from kernel_scientist.evaluation.timing import statistics
 from kernel_scientist.evaluation.timing.estimate import Samples
 from kernel_scientist.evaluation.timing.plan import LEAST_STAGES, TimedSource, TimingPlan
 from kernel_scientist.records.errors import BesideError, InfrastructureError
-from kernel_scientist.records.kernel import Case, Verdict
+from kernel_scientist.records.kernel import Case, Verdict, digest
 from kernel_scientist.sandbox import device_queue
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import Output, WorkerClient
@@ -39,7 +39,7 @@ def run(driver: Driver, plan: TimingPlan, sources: Sequence[TimedSource]) -> Sam
     Raises KernelFailure when the candidate fails, BesideError when another source does.
     """
     assert len({source.name for source in sources}) == len(sources), "two sources have one name"
-    timing = _TimingRun(driver, plan)
+    timing = _TimingRun(driver, plan, Samples(sources={source.name: digest(source.source) for source in sources}))
     for stage in range(plan.stages):
         with driver.pool.workers([source.compiles for source in sources], timing=True) as workers:
             timing.workers = {source.name: worker for source, worker in zip(sources, workers, strict=True)}

@@ -1,0 +1,1 @@
+"""Evidence: everything that a kernel's published figures rest on, in one archive that anybody can check offline."""

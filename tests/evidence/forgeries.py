@@ -1,0 +1,277 @@
+"""Forgeries of an archive of evidence: each changes statements and writes the digests of the files anew."""
+
+import copy
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from kernel_scientist.evidence.archive import MANIFEST, sha256
+from kernel_scientist.records.kernel import digest, edits
+
+Files = dict[str, Any]
+"""An archive's files by name: JSON values, and sources as texts."""
+Forgery = Callable[[Files], None]
+KERNEL, BASE = "sources/k00002.py", "sources/k00001.py"
+EVALUATION, SAMPLES, PROBLEM, LINEAGE = "evaluation.json", "samples.json", "problem.json", "lineage.json"
+CONFIRMATION, VALIDATION, ENVIRONMENT = "confirmation_evidence.json", "validation.json", "environment.json"
+
+
+def unpacked(archive: Path) -> Files:
+    with zipfile.ZipFile(archive) as zipped:
+        texts = {name: zipped.read(name).decode() for name in zipped.namelist()}
+    return {name: json.loads(text) if name.endswith(".json") else text for name, text in texts.items()}
+
+
+def packed(files: Files, path: Path, with_digests: bool = True) -> Path:
+    contents = {name: value if isinstance(value, str) else json.dumps(value) for name, value in files.items()}
+    manifest = json.loads(contents.pop(MANIFEST))
+    if with_digests:
+        manifest["files"] = {name: sha256(text.encode()) for name, text in contents.items()}
+    with zipfile.ZipFile(path, "w") as zipped:
+        for name, text in {MANIFEST: json.dumps(manifest), **contents}.items():
+            zipped.writestr(name, text)
+    return path
+
+
+def changed(name: str, *place: str | int, to: Any = None, by: Callable[[Any], Any] | None = None) -> Forgery:
+    """Change one value; `by` gets the old one."""
+
+    def forge(files: Files) -> None:
+        *outer, last = place
+        value = files[name]
+        for key in outer:
+            value = value[key]
+        value[last] = by(value[last]) if by else to
+
+    return forge
+
+
+def all_of(*forgeries: Forgery) -> Forgery:
+    def forge(files: Files) -> None:
+        for one in forgeries:
+            one(files)
+
+    return forge
+
+
+def scaled(value: Any, by: float) -> Any:
+    return [scaled(one, by) for one in value] if isinstance(value, list) else value * by
+
+
+def half(value: Any) -> Any:
+    return scaled(value, 0.5)
+
+
+def without_last(value: list[Any]) -> list[Any]:
+    return value[:-1]
+
+
+def flipped(value: bool) -> bool:
+    return not value
+
+
+def other_digest(value: str) -> str:
+    return digest(value)
+
+
+def rows(samples: Any, source: str) -> Iterator[list[int]]:
+    """The timed rows of a source, to be changed in place."""
+    for one in samples["readings"]:
+        if one["source"] == source:
+            yield from (row for process in one["rows"] for block in process for row in block)
+
+
+def clocks_halved(samples: Any, source: str) -> None:
+    for row in rows(samples, source):
+        row[1], row[2] = row[1] // 2, row[2] // 2
+
+
+def twice_as_fast(evaluation: Any) -> None:
+    """Halve every time of the kernel and double every ratio: the evaluation is consistent in itself."""
+    for timing in evaluation["timings"]:
+        for name in ("time_us", "interval_us", "samples_us"):
+            timing[name] = half(timing[name])
+    for speedup in evaluation["speedups"]:
+        for name in ("ratio", "interval"):
+            speedup[name] = scaled(speedup[name], 2)
+        for pair in speedup["cases"].values():
+            pair["time_us"] = half(pair["time_us"])
+            pair["interval"] = pair["interval"] and scaled(pair["interval"], 2)
+
+
+def reference_twice_as_slow(files: Files) -> None:
+    """Double the reference's times and the ratio over it, which stays their quotient."""
+    speedup = files[EVALUATION]["speedups"][0]
+    speedup["ratio"], speedup["interval"] = speedup["ratio"] * 2, scaled(speedup["interval"], 2)
+    for pair in speedup["cases"].values():
+        pair["against_us"] *= 2
+        pair["interval"] = pair["interval"] and scaled(pair["interval"], 2)
+
+
+def edited_source(files: Files) -> None:
+    """Change the kernel's source, its digest and its difference from the base."""
+    files[KERNEL] += "# edited\n"
+    _consistent_lineage(files)
+
+
+def edited_base(files: Files) -> None:
+    files[BASE] = "# edited\n" + files[BASE]
+    _consistent_lineage(files)
+
+
+def swapped_kernel(files: Files) -> None:
+    files[KERNEL], files[BASE] = files[BASE], files[KERNEL]
+    _consistent_lineage(files)
+
+
+def _consistent_lineage(files: Files) -> None:
+    kernel, base = files[LINEAGE]["kernels"]
+    kernel["digest"], base["digest"] = digest(files[KERNEL]), digest(files[BASE])
+    kernel["diff"] = edits(files[BASE], files[KERNEL], "k00001", "k00002")
+    files[VALIDATION]["digest"] = kernel["digest"]
+
+
+def another_kernel_s_figures(files: Files) -> None:
+    """Take the evaluation and the samples of the confirmation, which was longer."""
+    confirmed = files[CONFIRMATION]["evaluation"]
+    files[EVALUATION] = copy.deepcopy({**confirmed, "samples": None, "environment": files[EVALUATION]["environment"]})
+
+
+def hidden_base(files: Files) -> None:
+    """Pass the kernel off as a seed."""
+    files[LINEAGE]["kernels"] = files[LINEAGE]["kernels"][:1]
+    files[LINEAGE]["kernels"][0] |= {"base": None}
+    del files[BASE]
+
+
+def other_seed(files: Files) -> None:
+    """Change the seed of a case wherever it is stated."""
+    for cases in (files[SAMPLES]["cases"], files[CONFIRMATION]["evaluation"]["samples"]["cases"]):
+        cases[0]["seed"] += 1
+    files[PROBLEM]["benchmarks"][0]["case"]["seed"] += 1
+
+
+def dropped_case(files: Files) -> None:
+    """Leave out the last timed case in problem, samples and figures of the evaluation."""
+    name = files[EVALUATION]["timings"].pop()["case"]
+    files[EVALUATION]["clocks"].pop()
+    files[SAMPLES]["cases"].pop()
+    del files[SAMPLES]["problem"]["works"][name]
+    files[SAMPLES]["readings"] = [one for one in files[SAMPLES]["readings"] if one["case"] != name]
+    files[PROBLEM]["benchmarks"].pop()
+    for speedup in files[EVALUATION]["speedups"]:
+        del speedup["cases"][name]
+
+
+def dropped_block(files: Files) -> None:
+    """Leave out the last block of every source."""
+    for one in files[SAMPLES]["readings"]:
+        one["rows"] = [process[:-1] for process in one["rows"]]
+
+
+def less_work(files: Files) -> None:
+    """Halve the work of a case in problem and samples."""
+    work = files[PROBLEM]["benchmarks"][0]["work"]
+    work["bytes"] /= 2
+    name = files[EVALUATION]["timings"][0]["case"]
+    files[SAMPLES]["problem"]["works"][name]["bytes"] /= 2
+
+
+def confirmed_twice_as_fast(files: Files) -> None:
+    twice_as_fast(files[CONFIRMATION]["evaluation"])
+
+
+def exchanged_samples(files: Files) -> None:
+    files[SAMPLES] = files[CONFIRMATION]["evaluation"]["samples"]
+
+
+def removed(*names: str) -> Forgery:
+    def forge(files: Files) -> None:
+        for name in names:
+            del files[name]
+
+    return forge
+
+
+def added(name: str, text: str) -> Forgery:
+    def forge(files: Files) -> None:
+        files[name] = text
+
+    return forge
+
+
+FORGERIES: dict[str, Forgery] = {
+    # times
+    "a time": changed(EVALUATION, "timings", 0, "time_us", by=half),
+    "all times and ratios": lambda files: twice_as_fast(files[EVALUATION]),
+    "an interval of a time": changed(EVALUATION, "timings", 0, "interval_us", 1, by=half),
+    "a row's time": changed(EVALUATION, "timings", 0, "samples_us", 0, by=half),
+    "a floor": changed(EVALUATION, "timings", 1, "floor_us", by=half),
+    "a diagnostic of the clocks": changed(EVALUATION, "clocks", 0, "cpu_us", by=half),
+    "a clock reading": changed(SAMPLES, "readings", 0, "rows", 0, 0, 0, 1, by=lambda ns: ns // 2),
+    "all clock readings of the kernel": lambda files: clocks_halved(files[SAMPLES], "k00002"),
+    "all clock readings of the reference": lambda files: clocks_halved(files[SAMPLES], "reference"),
+    "a block left out": dropped_block,
+    "a reading that no clock gives": changed(SAMPLES, "readings", 0, "rows", 0, 0, 0, 0, to=0),
+    # ratios and decisions
+    "a ratio": changed(EVALUATION, "speedups", 0, "ratio", by=half),
+    "the reference's times with their ratio": reference_twice_as_slow,
+    "an interval of a ratio": changed(EVALUATION, "speedups", 0, "interval", 0, by=half),
+    "an interval of a case": changed(EVALUATION, "speedups", 1, "cases", "size131072", "interval", by=half),
+    "a margin": changed(EVALUATION, "speedups", 1, "margin", by=lambda margin: margin + 0.5),
+    "a margin in the samples": changed(SAMPLES, "margins", by=lambda margins: [m + 0.5 for m in margins]),
+    "a confidence": changed(SAMPLES, "ratio_confidence", to=0.5),
+    "the tested source": changed(EVALUATION, "baseline", to="reference"),
+    "a label": changed(EVALUATION, "labels", by=lambda labels: [*labels, "measured:slower-case:size131072"]),
+    "the device's rates": changed(SAMPLES, "bound", "gbps", by=half),
+    "the verdict": changed(LINEAGE, "kernels", 0, "verdict", to="incorrect"),
+    # sources and lineage
+    "the source": changed(LINEAGE, "kernels", 0, "digest", by=other_digest),
+    "the source and what is derived of it": edited_source,
+    "the base's source and what is derived of it": edited_base,
+    "a swapped kernel": swapped_kernel,
+    "a swapped name": changed(MANIFEST, "kernel", to="k00001"),
+    "figures of another timing": another_kernel_s_figures,
+    "samples of another timing": exchanged_samples,
+    "a hidden base": hidden_base,
+    "the base's name": changed(LINEAGE, "kernels", 0, "base", to="k00009"),
+    "a generation": changed(LINEAGE, "kernels", 1, "generation", to=7),
+    "a difference": changed(LINEAGE, "kernels", 0, "diff", by=lambda text: text.replace("+", "-")),
+    "a language": changed(LINEAGE, "kernels", 0, "language", to="hip"),
+    "a foreign source": added("sources/k00077.py", "custom_kernel = None\n"),
+    "the timed reference": changed(SAMPLES, "sources", "reference", by=other_digest),
+    # problem and cases
+    "a seed": changed(PROBLEM, "benchmarks", 0, "case", "seed", to=1),
+    "a seed of a checking case": changed(PROBLEM, "tests", 0, "case", "seed", to=1),
+    "a seed, wherever it is stated": other_seed,
+    "a size": changed(SAMPLES, "cases", 0, "sizes", "size", to=64),
+    "the inputs of a case": changed(PROBLEM, "held_out", 0, "inputs", by=other_digest),
+    "a case left out": dropped_case,
+    "a checking case left out": changed(PROBLEM, "tests", by=without_last),
+    "the work of a case": less_work,
+    "the problem's digest": changed(PROBLEM, "digest", by=other_digest),
+    "the problem": changed(MANIFEST, "problem", to="rmsnorm"),
+    # confirmation
+    "whether it is confirmed": changed(CONFIRMATION, "confirmed", by=flipped),
+    "why it is confirmed": changed(CONFIRMATION, "reason", to="it is much faster"),
+    "confirmed times and ratios": confirmed_twice_as_fast,
+    "a held-out time": changed(CONFIRMATION, "held_out", 0, "time_us", by=half),
+    "held-out clock readings": lambda files: clocks_halved(files[CONFIRMATION]["held_out_samples"], "k00002"),
+    "confirmed clock readings": lambda files: clocks_halved(files[CONFIRMATION]["evaluation"]["samples"], "k00002"),
+    "a told status": changed(VALIDATION, "status", to="correct"),
+    "a told time": changed(VALIDATION, "geomean_us", by=half),
+    "a told held-out ratio": changed(VALIDATION, "held_out", "speedups", 0, "ratio", by=half),
+    "a told digest": changed(VALIDATION, "digest", by=other_digest),
+    # evaluator and environment
+    "the evaluator": changed(ENVIRONMENT, "evaluator", by=other_digest),
+    "the evaluator of the samples": changed(SAMPLES, "evaluator", by=other_digest),
+    "the machine": changed(ENVIRONMENT, "environment", "machine", to="another"),
+    "the load": changed(EVALUATION, "environment", "others_percent", to="0.0001"),
+    "the confidence that was set": changed(ENVIRONMENT, "params", "harness.confidence", to="0.5"),
+    # files
+    "samples left out": removed(SAMPLES),
+    "a confirmation left out": removed(CONFIRMATION),
+    "a source left out": removed(BASE),
+}

@@ -1,0 +1,153 @@
+"""Evidence of a kernel: what `export --evidence` writes, `verify` confirms, and forgeries it finds."""
+
+import copy
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kernel_scientist as ks
+from kernel_scientist.campaign import results, single
+from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
+from kernel_scientist.evaluation.timing.plan import TimedSource
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.evidence import VerificationResult
+from kernel_scientist.records.kernel import Experiment, Kernel
+from kernel_scientist.records.params import load
+from kernel_scientist.tracking.mlflow_store import MlflowStore
+from tests.conftest import Cli, new_lab
+from tests.evidence.forgeries import EVALUATION, FORGERIES, SAMPLES, Files, packed, unpacked
+from tests.trials import undescribed
+
+SETTINGS = [
+    *("problem=identity", "target=cpu", "language=cpp", "harness.stages=1", "harness.blocks=4", "harness.row_us=100"),
+    *("harness.drop_after=0", "validate.processes=1", "validate.blocks=4"),
+]
+CAMPAIGN = "identity-cpu-20260102-000000-abcd"
+
+
+@pytest.fixture(scope="module")
+def laboratory(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Iterator[Path]:
+    """A laboratory whose store has a campaign of a seed and a kernel that was made of it and confirmed."""
+    lab = new_lab(tmp_path_factory.mktemp("evidence") / "lab")
+    (lab / "mlruns").mkdir()
+    shutil.copy(empty_store, lab / "mlruns")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNEL_SCIENTIST_ROOT", str(lab))
+        patch.delenv("PREFECT_API_URL", raising=False)
+        params = load(None, SETTINGS)
+        store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
+        with evaluation_context(params) as context:
+            run = store.start(CAMPAIGN, params.model_dump(by_alias=True), context.problem)
+            first, second = _kernels(context)
+            population = Population()
+            for kernel, rivals in ((first, []), (second, [first])):
+                others = [context.evaluator.reference(), *map(TimedSource.of, rivals)]
+                trial = Trial(kernel=kernel, evaluation=single.evaluated(context, kernel, others))
+                store.log(run, trial, population, context.problem)
+                population.add(trial)
+            others = [context.evaluator.reference(), TimedSource.of(first)]
+            found = single.confirm(context, second, others, first.name)
+            found = found.model_copy(update={"baseline": first.name})
+            told = results.of_confirmation(context, second, found)
+        store.log_confirmation(run, found, told, promoted=False, reason="a test")
+        store.finish(run, second.name)
+        assert undescribed(store, run) == set()
+        yield lab
+
+
+def _kernels(context: EvaluationContext) -> tuple[Kernel, Kernel]:
+    """A seed, and a kernel that was made of it. Its source has another constant, so no seed has it."""
+    naive, blocked = (file.read_text() for file in context.problem.seeds("cpp"))
+    experiment = Experiment(title="block", description="Faster.", rubric=("do it",), uplift=(0, 50), innovation=10)
+    first = Kernel(name="k00001", language="cpp", source=naive)
+    made = {"base": "k00001", "reference": "k00001", "generation": 1, "experiment": experiment}
+    return first, Kernel.model_validate(
+        {"name": "k00002", "language": "cpp", "source": f"{blocked}\n# k00002\n", **made}
+    )
+
+
+@pytest.fixture(scope="module")
+def archive(laboratory: Path) -> Path:
+    written = ks.export_evidence("k00002", overrides=SETTINGS)
+    assert Path(written.file) == laboratory / "reports" / f"{CAMPAIGN}-k00002.evidence.zip"
+    return Path(written.file)
+
+
+@pytest.fixture(scope="module")
+def honest(archive: Path) -> Files:
+    return unpacked(archive)
+
+
+def test_an_honest_archive_agrees_and_says_what_it_cannot_show(archive: Path, honest: Files) -> None:
+    result = ks.verify(archive)
+    assert result.differences == () and result.agrees
+    assert result.checked > 500 and (result.campaign, result.kernel) == (CAMPAIGN, "k00002")
+    unchecked = {one.what for one in result.unchecked}
+    assert unchecked == {
+        *("the verdict", "the clock readings", "the secret inputs", "machine, versions and load"),
+        "the compile report",
+    }
+    assert all(one.why for one in result.unchecked)
+    assert {"sources/k00001.py", "sources/k00002.py", SAMPLES, "confirmation_evidence.json"} <= honest.keys()
+
+
+def test_a_kernel_that_was_not_confirmed_has_evidence_without_a_confirmation(laboratory: Path, tmp_path: Path) -> None:
+    written = ks.export_evidence("k00001", CAMPAIGN, tmp_path / "seed.zip", SETTINGS)
+    result = ks.verify(written.file)
+    assert result.agrees and "a confirmation" in {one.what for one in result.unchecked}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_is_found(name: str, honest: Files, laboratory: Path, tmp_path: Path) -> None:
+    forged = copy.deepcopy(honest)
+    FORGERIES[name](forged)
+    assert forged != honest, "it must change something"
+    assert told(ks.verify(packed(forged, tmp_path / "forged.zip")))
+
+
+def told(result: VerificationResult) -> bool:
+    """Whether a difference was found, and each says what is stated and what it should be."""
+    return bool(result.differences) and all(one.what and one.stated and one.recomputed for one in result.differences)
+
+
+def test_a_changed_file_does_not_have_its_digest(honest: Files, tmp_path: Path) -> None:
+    forged = copy.deepcopy(honest)
+    forged["sources/k00001.py"] += "\n"
+    found = ks.verify(packed(forged, tmp_path / "forged.zip", with_digests=False)).differences
+    assert "bundle.json: files: sources/k00001.py" in {one.what for one in found}
+
+
+def test_without_the_problem_the_figures_are_checked_all_the_same(
+    honest: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "problems").mkdir()
+    monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
+    result = ks.verify(packed(honest, tmp_path / "same.zip"))
+    assert result.agrees and "problem identity" in {one.what for one in result.unchecked}
+    forged = copy.deepcopy(honest)
+    forged[EVALUATION]["timings"][0]["time_us"] /= 2
+    different = ks.verify(packed(forged, tmp_path / "forged.zip")).differences
+    assert [one.what for one in different] == ["evaluation.json: timings[size131072]: time_us"]
+
+
+def test_what_was_not_recorded_is_no_evidence(laboratory: Path) -> None:
+    with pytest.raises(SetupError, match="has no kernel k00009"):
+        ks.export_evidence("k00009", overrides=SETTINGS)
+
+
+def test_exit_codes_of_verify(archive: Path, honest: Files, tmp_path: Path, cli_here: Cli) -> None:
+    assert cli_here("verify", str(archive)).returncode == 0
+    forged = copy.deepcopy(honest)
+    forged[EVALUATION]["timings"][0]["time_us"] = 0.001
+    different = cli_here("verify", str(packed(forged, tmp_path / "forged.zip")), "--json")
+    assert different.returncode == 1
+    assert json.loads(different.stdout)["differences"][0]["stated"] == "0.001"
+    (tmp_path / "text.zip").write_text("no archive")
+    for wrong in (tmp_path / "text.zip", tmp_path / "absent.zip"):
+        refused = cli_here("verify", str(wrong))
+        assert refused.returncode == 2 and str(wrong) in refused.stderr and len(refused.stderr.splitlines()) == 1
