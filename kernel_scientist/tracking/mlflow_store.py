@@ -110,11 +110,11 @@ class MlflowStore(MlflowExperiment):
         how = "name its problem, and its target if it had another, as by --set problem=NAME"
         return f"campaign {campaign} is in MLflow experiment {other}, not in {self.experiment}: {how}" if other else ""
 
-    def recorded(self, campaign: str | None, language: str, problem: Problem, suite: str = "") -> CampaignRun | None:
+    def recorded(self, campaign: str | None, language: str, suite: str = "") -> CampaignRun | None:
         """Return a campaign that can be resumed, by default the latest (of a suite, if given); None: there is none.
 
         On a store that several share it is the latest of this folder and user. Raises SetupError when there is none of
-        that name, it used another language or version of the problem, or another process of this host runs it.
+        that name, it used another language, or another process of this host runs it.
         """
         run = self.latest(campaign, suite, "" if suite or local_store.is_own(self.uri) else environment.owner())
         if run is None:
@@ -124,8 +124,6 @@ class MlflowStore(MlflowExperiment):
             raise SetupError(self.elsewhere(campaign) or absent)
         if (other := run.params.get("language")) != language:
             raise SetupError(f"campaign {run.campaign} is in {other}, not in {language}")
-        if run.tags.get("problem_digest") != problem.digest:
-            raise SetupError(f"campaign {run.campaign} was run on another version of problem {problem.name}")
         if run.running and (process := owner.other_process(run.tags.get(owner.TAG))):
             raise SetupError(
                 f"campaign {run.campaign} of {owner.words(run.tags)}, is being run by process {process}: wait for its "
