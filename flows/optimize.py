@@ -28,7 +28,7 @@ from kernel_scientist.evaluation.evaluator import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records.approval import Approval, Promotion
 from kernel_scientist.records.campaign_result import CampaignResult
-from kernel_scientist.records.errors import StoppedError
+from kernel_scientist.records.errors import StoppedError, one_line
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
@@ -101,8 +101,11 @@ def _run(settings: Params, resume: bool | str) -> CampaignResult:
                     confirmed = _confirmed(campaign)
                 return _concluded(campaign, progress, *confirmed, turn)
         except (StoppedError, KeyboardInterrupt, TerminationSignal):
-            campaign.finish("KILLED")
+            campaign.finish("KILLED", stopping.why())
             get_run_logger().info("stopped; recorded kernels are kept, a run with resume=%s goes on", campaign.name)
+            raise
+        except Exception as error:
+            campaign.finish("FAILED", f"it failed: {one_line(error)}")
             raise
 
 

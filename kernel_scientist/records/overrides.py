@@ -1,5 +1,6 @@
 """Overrides of parameters, as the command line gives them: `key.sub=value`."""
 
+import ast
 from typing import Any, cast
 
 import yaml
@@ -28,6 +29,16 @@ def apply(values: dict[str, Any], override: str) -> str:
         node = cast(dict[str, Any], child)
     node[parts[-1]] = _merged(node.get(parts[-1]), value)
     return ".".join(parts)
+
+
+def of(key: str, text: str) -> str:
+    """Return the override that gives a parameter the value with this text, as `str` writes it."""
+    try:
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        value = text
+    written = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=2**31)
+    return f"{key}={written.removesuffix(chr(10)).removesuffix('...').strip()}"
 
 
 def _merged(before: Any, value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_scientist.campaign import champions, results
+from kernel_scientist.campaign import champions, ending, results
 from kernel_scientist.population import standings
 from kernel_scientist.population.entry import score
 from kernel_scientist.problems import published
@@ -166,6 +166,7 @@ def published_table(recorded: "RecordedCampaign") -> Table | None:
 def report(recorded: "RecordedCampaign", validation: ValidationResult | None, page: Path) -> Iterator[str | Table]:
     """Yield confirmation, final and files of a campaign."""
     best, root = recorded.champion(), environment.root()
+    yield from filter(None, [ending.of(recorded.run).words])
     if busy := conditions.told(recorded.population, recorded.final, best, validation):
         yield busy
     if validation and best:
@@ -220,6 +221,8 @@ def validation(result: ValidationResult, verbose: bool) -> Iterator[str | Table]
 def campaign(result: CampaignResult) -> Iterator[str | Table]:
     """Yield the result of a campaign."""
     yield f"campaign {result.campaign}: {result.kernels} kernels, {result.stopped}"
+    if result.resume:
+        yield f"`{result.resume}` goes on"
     yield f"it {result.start}"
     if result.final:
         yield final_table(result.final)

@@ -34,7 +34,7 @@ from kernel_scientist.tracking import (
     snapshots,
     traces,
 )
-from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.campaign_run import ENDED, WITHOUT_A_WORD, CampaignRun
 from kernel_scientist.tracking.experiment import MlflowExperiment
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 
@@ -136,8 +136,8 @@ class MlflowStore(MlflowExperiment):
         incomplete = self._children(parent.run_id, "attributes.status != 'FINISHED'")
         for run in incomplete:
             self.client.delete_run(run.info.run_id)
-        for tag, whose in ((owner.TAG, owner.this_process()), (owner.BELONGS, environment.owner())):
-            self.client.set_tag(parent.run_id, tag, whose)
+        for tag, text in ((owner.TAG, owner.this_process()), (owner.BELONGS, environment.owner()), (ENDED, "")):
+            self.client.set_tag(parent.run_id, tag, text)
         self.client.update_run(parent.run_id, status="RUNNING")
         return len(incomplete)
 
@@ -145,6 +145,7 @@ class MlflowStore(MlflowExperiment):
         """Give the status KILLED to campaigns whose process, on this host, has ended without a word."""
         for run in self._runs(f"tags.{KIND} = 'campaign'", "attributes.status = 'RUNNING'"):
             if owner.is_gone(run.data.tags.get(owner.TAG)):
+                self.client.set_tag(run.info.run_id, ENDED, WITHOUT_A_WORD)
                 self.client.set_terminated(run.info.run_id, status="KILLED")
 
     def run_ids(self, parent: CampaignRun, names: Iterable[str]) -> dict[str, str]:
@@ -222,9 +223,9 @@ class MlflowStore(MlflowExperiment):
         found = (CampaignRun.of(run) for run in runs if is_wanted(run.data.tags[CAMPAIGN]))
         return list(itertools.islice(found, most))
 
-    def changed(self, parent: CampaignRun, changes: str) -> None:
-        """Note which parameters changed when a campaign was resumed."""
-        self.client.set_tag(parent.run_id, RESUMED, changes)
+    def note(self, parent: CampaignRun, tag: str, text: str) -> None:
+        """Set a tag of a campaign's run."""
+        self.client.set_tag(parent.run_id, tag, text)
 
     def log_text(self, parent: CampaignRun, name: str, text: str) -> None:
         """Write an artifact of a campaign's run."""
