@@ -6,6 +6,7 @@ from typing import Any, cast
 import yaml
 
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.yaml_text import DoubledKeyError, parse_yaml
 
 
 def apply(values: dict[str, Any], override: str) -> str:
@@ -18,7 +19,9 @@ def apply(values: dict[str, Any], override: str) -> str:
     if not equals or not all(parts):
         raise SetupError(f"--set {override!r}: expected KEY=VALUE, such as search.generations=10")
     try:
-        value = yaml.safe_load(text)
+        value = parse_yaml(text)
+    except DoubledKeyError as error:
+        raise SetupError(f"--set {override!r}: {error}") from error
     except yaml.YAMLError as error:
         raise SetupError(f"--set {override!r}: the value is not YAML") from error
     node = values

@@ -9,8 +9,8 @@ from kernel_scientist.problems import assumptions, find, folder, names, requirem
 from kernel_scientist.problems.imports import provenance
 from kernel_scientist.problems.kernelbench import is_named_so
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.yaml_text import read_mapping
 from kernel_scientist.report.output import write
 
 
