@@ -32,6 +32,7 @@ from kernel_scientist.records.errors import StoppedError, one_line
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
+from kernel_scientist.records.text import number_of
 from kernel_scientist.report import champion
 from tasks.chain import Chain
 
@@ -84,7 +85,7 @@ def _run(settings: Params, resume: bool | str) -> CampaignResult:
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         if not len(campaign.population):
             count = len(campaign.beginning)
-            say.warning("compiling, checking and timing the first %d kernel(s), usually a minute", count)
+            say.warning("compiling, checking and timing the first %s, usually a minute", number_of(count, "kernel"))
         try:
             with ExitStack() as turn:
                 with stopping.stoppable(context.evaluator.close) as check_stop:

@@ -20,6 +20,7 @@ from kernel_scientist.records.evaluation import Confirmation, Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params
 from kernel_scientist.records.results import EvaluationResult, ValidationResult
+from kernel_scientist.records.text import number_of
 
 
 def evaluate(
@@ -138,8 +139,8 @@ def confirm(
         measure = partial(confirmation.measure, context.evaluator, sources, settings.blocks)
         before = conditions.Load.now()
         rivals, count = ", ".join(other.name for other in others), settings.processes
-        told = "confirming %s beside %s, %d set(s) of fresh processes, usually one to three minutes"
-        progress.warning(told, kernel.name, rivals, count)
+        told = "confirming %s beside %s, %s of fresh processes, usually one to three minutes"
+        progress.warning(told, kernel.name, rivals, number_of(count, "set"))
         runs = [_set(context, kernel, measure, number) for number in range(1, count + 1)]
         happened = {"environment": {**evaluation.environment, **before.until_now()}}
     except InfrastructureError as error:
