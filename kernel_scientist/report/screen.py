@@ -175,8 +175,10 @@ class Screen(Record):
 def _asker(ticket: Ticket) -> Asker:
     note = ticket.note
     asked_s = note.asked_s if note else ticket.since_s
-    wants = tuple("".join(c if c.isprintable() else "?" for c in name) for name in note.devices) if note else ()
-    return Asker(holds=ticket.device, wants=wants, who=ticket.words, since_s=ticket.since_s or asked_s)
+    wants = tuple(map(device_queue.shown, note.devices)) if note else ()
+    return Asker(
+        holds=device_queue.shown(ticket.device), wants=wants, who=ticket.words, since_s=ticket.since_s or asked_s
+    )
 
 
 def _left(unit: str, budget: Limit, digits: int) -> str:
