@@ -28,10 +28,11 @@ from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.population import final
 from kernel_scientist.records.approval import Approval, Promotion
 from kernel_scientist.records.campaign_result import CampaignResult
-from kernel_scientist.records.errors import StoppedError
+from kernel_scientist.records.errors import StoppedError, one_line
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
+from kernel_scientist.records.text import number_of
 from kernel_scientist.report import champion
 from tasks.chain import Chain
 
@@ -84,7 +85,7 @@ def _run(settings: Params, resume: bool | str) -> CampaignResult:
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
         if not len(campaign.population):
             count = len(campaign.beginning)
-            say.warning("compiling, checking and timing the first %d kernel(s), usually a minute", count)
+            say.warning("compiling, checking and timing the first %s, usually a minute", number_of(count, "kernel"))
         try:
             with ExitStack() as turn:
                 with stopping.stoppable(context.target.close) as check_stop:
@@ -101,8 +102,11 @@ def _run(settings: Params, resume: bool | str) -> CampaignResult:
                     confirmed = _confirmed(campaign)
                 return _concluded(campaign, progress, *confirmed, turn)
         except (StoppedError, KeyboardInterrupt, TerminationSignal):
-            campaign.finish("KILLED")
+            campaign.finish("KILLED", stopping.why())
             get_run_logger().info("stopped; recorded kernels are kept, a run with resume=%s goes on", campaign.name)
+            raise
+        except Exception as error:
+            campaign.finish("FAILED", f"it failed: {one_line(error)}")
             raise
 
 

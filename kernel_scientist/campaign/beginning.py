@@ -21,6 +21,7 @@ from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language, Origin, Verdict, digest
 from kernel_scientist.records.params import Params
+from kernel_scientist.records.text import number_of
 from kernel_scientist.scientist.proposals import Draft, Lesson, Lessons
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
@@ -52,7 +53,7 @@ class Start(Record):
         parts = [f"the seed{'s' if len(self.seeds) > 1 else ''} {', '.join(self.seeds)}"]
         parts += [self.origin.words] if self.origin else []
         if count := len(self.findings):
-            parts.append(f"{count} finding{'s' if count > 1 else ''} of earlier campaigns")
+            parts.append(f"{number_of(count, 'finding')} of earlier campaigns")
         remark = "; ".join(filter(None, (self.remark, HINT if len(parts) > 1 else "")))
         return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) + (f"; {remark}" if remark else "")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from kernel_scientist.campaign import beginning, configurations, resuming
+from kernel_scientist.campaign import beginning, configurations, ending, resuming
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import DESIGN, REPAIR, WRITE, Plan
@@ -33,7 +33,7 @@ from kernel_scientist.scientist.proposals import Design, DesignInProgress, Draft
 from kernel_scientist.scientist.roles import FOCUSES, Agent, Step
 from kernel_scientist.search import strategies
 from kernel_scientist.search.prescreen import Prescreen
-from kernel_scientist.tracking import access
+from kernel_scientist.tracking import access, mlflow_store
 
 T = TypeVar("T")
 WAITING = "waiting for a writer"
@@ -79,7 +79,7 @@ class Campaign:
         if not found:
             beginning.record(self.store, self.run, self.beginning)
         elif changes:
-            self.store.changed(self.run, changes)
+            self.store.note(self.run, mlflow_store.RESUMED, changes)
         told = f"goes on{changes and f' with {changes}'}; it started" if found else "starts"
         progress.warning("campaign %s %s from %s", self.name, told, self.beginning.start.words)
         self._summarising = threading.Lock()
@@ -316,14 +316,14 @@ class Campaign:
         """Return the winner of the final; without a final, the incumbent."""
         return self.population.get(self.final.champion) if self.final else self.population.best()
 
-    def finish(self, status: str = "FINISHED") -> None:
-        """Close the campaign's run."""
-        champion = self.champion()
-        name = champion.kernel.name if champion else ""
+    def finish(self, status: str = "FINISHED", why: str = "") -> None:
+        """Close the campaign's run. `why`: why it ended, by default what its plan says."""
+        self.run = ending.noted(self.run, why or self.plan.why(), self.plan.elapsed_s())
 
         def close() -> None:
             self.recorder.flush(last=True)
-            self.store.finish(self.run, name, status)
+            ending.record(self.store, self.run)
+            self.store.finish(self.run, champion.kernel.name if (champion := self.champion()) else "", status)
 
         if status == "FINISHED":
             self.insist(close)

@@ -1,6 +1,6 @@
 """The result of `optimize` from a campaign that has ended (`records.campaign_result`)."""
 
-from kernel_scientist.campaign import champions, results
+from kernel_scientist.campaign import champions, ending, results
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.population import curves, standings
 from kernel_scientist.population.lineage import Population
@@ -11,7 +11,6 @@ from kernel_scientist.records.kernel import REFERENCE, Verdict
 
 RESULT = "summary.json"
 """Artifact of a campaign's run: its result."""
-NOTHING_MORE = "nothing more to try"
 
 
 def of(campaign: Campaign, confirmation: Confirmation | None) -> CampaignResult:
@@ -43,7 +42,8 @@ def of(campaign: Campaign, confirmation: Confirmation | None) -> CampaignResult:
         verdicts=population.verdicts(),
         usd=results.rounded(campaign.llm_budget.usd),
         tokens=campaign.llm_budget.tokens,
-        stopped=campaign.plan.over() or NOTHING_MORE,
+        stopped=campaign.plan.why(),
+        resume=ending.command(campaign.run, campaign.plan.why()),
         mlflow=RunAddress(uri=campaign.store.uri, run=campaign.run.run_id),
         source=str(champions.of_campaign(problem.name, campaign.name) / champions.SOURCE) if best else None,
         curve=curve(population),
@@ -56,9 +56,9 @@ def recorded(campaign: Campaign) -> CampaignResult | None:
     found = CampaignResult.model_validate_json(text) if text else None
     if found is None or found.kernels != len(campaign.population):
         return None
-    why = campaign.plan.over() or NOTHING_MORE
     place = champions.of_campaign(campaign.context.problem.name, campaign.name) / champions.SOURCE
-    now = {"stopped": f"{why}: no kernel was added, so this is the recorded result"}
+    now = {"stopped": f"{campaign.plan.why()}: no kernel was added, so this is the recorded result"}
+    now |= {"resume": ending.command(campaign.run, campaign.plan.why())}
     return found.model_copy(update=now | ({"source": str(place)} if found.source else {}))
 
 

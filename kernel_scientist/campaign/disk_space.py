@@ -13,6 +13,7 @@ from kernel_scientist.records import disk, environment
 from kernel_scientist.records.disk import MB
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params
+from kernel_scientist.records.text import number_of
 from kernel_scientist.tracking import local_store
 
 MOST_KERNELS = 100
@@ -60,5 +61,6 @@ def require(params: Params) -> None:
             places = ", ".join(f"{n.bytes(kernels) / MB:.0f} MB for {n.what} in {n.folder}" for n in together)
             raise SetupError(
                 f"there is too little room on the disk of {together[0].folder}: {free / MB:.3g} MB are free, and a "
-                f"campaign of {kernels} kernels takes up to {needed / MB:.0f} MB ({places}); make room there"
+                f"campaign of {number_of(kernels, 'kernel')} takes up to {needed / MB:.0f} MB ({places}); make "
+                "room there"
             )

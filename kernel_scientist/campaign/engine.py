@@ -33,7 +33,8 @@ MOST_FRUITLESS = 3
 Work = tuple[str, str, Callable[[], Any]]
 """A stage, what is done there, and the function that does it."""
 NOISE_SHARE = 0.2
-"""Most of a campaign's minutes that the measurement of the noise takes: it serves the kernels timed in the rest."""
+"""Most of the minutes that a campaign has left that the measurement of the noise takes: it serves the kernels timed in
+the rest."""
 
 
 class Pipeline:
@@ -105,7 +106,8 @@ class Engine:
         self._news = True
         """Whether something was designed or recorded since the latest design began."""
         self._resumed_at = campaign.population.generations()
-        campaign.context.target.work_for(self._device_is_idle, NOISE_SHARE * 60 * campaign.params.budget.minutes)
+        left_s = max(0.0, 60 * campaign.params.budget.minutes - campaign.plan.elapsed_s())
+        campaign.context.target.work_for(self._device_is_idle, NOISE_SHARE * left_s)
 
     def run(self) -> None:
         """Run until nothing is left. Raises what `check_stop` or a step raises, after all work has ended."""

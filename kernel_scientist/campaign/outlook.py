@@ -9,6 +9,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import ROLES, Params
+from kernel_scientist.records.text import number_of
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 
@@ -81,5 +82,5 @@ def _left(params: Params, problem: Problem, store: MlflowStore, run: CampaignRun
         "kernels_left": 0 if over else max(0, plan.planned - len(population)),
         "minutes_left": round(max(0.0, params.budget.minutes - plan.elapsed_s() / 60), 1),
         "usd_left": None if usd is None else max(0.0, usd - budget.usd),
-        "next": f"nothing is left to do: {over}" if over else f"{plan.planned} kernels are planned",
+        "next": f"nothing is left to do: {over}" if over else f"{number_of(plan.planned, 'kernel')} planned",
     }

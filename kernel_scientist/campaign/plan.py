@@ -5,6 +5,7 @@ import time
 from collections import Counter
 
 from kernel_scientist.campaign.beginning import Beginning
+from kernel_scientist.campaign.ending import ALL_DONE, NOTHING_MORE
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError, ModelError, one_line
@@ -90,8 +91,12 @@ class Plan:
             spent, limit = self.elapsed_s() / 60, self.params.budget.minutes
             return f"the budget of minutes is spent (budget.minutes is {limit:g}, {spent:.1f} are gone)"
         if tried >= self.planned:
-            return f"all generations are done (search.generations is {self.params.search.generations})"
+            return f"{ALL_DONE} (search.generations is {self.params.search.generations})"
         return self.stuck or self.llm_budget.exhausted()
+
+    def why(self) -> str:
+        """Return why no further experiment is designed, once none is."""
+        return self.over() or NOTHING_MORE
 
     def seed_jobs(self) -> list[Job]:
         """Return jobs for the first kernels that were not tried yet, within the budget of kernels."""

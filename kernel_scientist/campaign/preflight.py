@@ -1,8 +1,10 @@
 """Checks of a call before anything starts. Each error is a SetupError with one sentence."""
 
 import os
+import sqlite3
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from kernel_scientist import problems
@@ -12,7 +14,7 @@ from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.hardware import targets
 from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.records import environment
+from kernel_scientist.records import disk, environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import PLAYBOOK, ROLES, WRITER, Llm, Model, Params
 
@@ -39,21 +41,62 @@ def kernels(params: Params, files: Sequence[Path]) -> None:
 
 
 def campaign(params: Params) -> None:
-    """Check a call of `optimize`: problem, target, compiler, seeds, names of models, MLflow store, disks."""
-    _require_cache()
+    """Check a call of `optimize`: problem, target, compiler, names of models, and the `checks`."""
+    from kernel_scientist.scientist import ensemble
+
+    resolve(params)
+    ensemble.require(params.llm, params.language)
+    for check in checks(params):
+        check()
+
+
+def checks(params: Params) -> tuple[Callable[[], None], ...]:
+    """Return checks of what a campaign reads and writes: folders, seeds, documents, approval, stores, room on disks.
+
+    Each raises SetupError, and leaves nothing but the folder of compiled kernels.
+    """
+    from kernel_scientist.tracking.access import require_usable
+
+    store = environment.tracking_uri(params.tracking.uri)
+    return (
+        _require_cache,
+        partial(_seeds, params),
+        partial(_documents, params),
+        partial(_approval, params),
+        partial(require_usable, store),
+        partial(_replies, environment.root() / params.llm.replies),
+        partial(disk_space.require, params),
+    )
+
+
+def _seeds(params: Params) -> None:
     problem, _ = resolve(params)
     for seed in problem.seeds(params.language):
         read_kernel(seed)
-    from kernel_scientist.scientist import ensemble
-    from kernel_scientist.tracking.access import require_usable
 
+
+def _documents(params: Params) -> None:
+    from kernel_scientist.scientist import knowledge
+
+    knowledge.load([environment.root() / path for path in params.knowledge.paths])
+
+
+def _approval(params: Params) -> None:
     if params.validate_.approval and not os.environ.get("PREFECT_API_URL"):
         raise SetupError(
             "validate.approval needs a Prefect server on which a person can answer: set PREFECT_API_URL to its address"
         )
-    ensemble.require(params.llm, params.language)
-    require_usable(environment.tracking_uri(params.tracking.uri))
-    disk_space.require(params)
+
+
+def _replies(folder: Path) -> None:
+    from kernel_scientist.scientist.llm.response_cache import FILE
+
+    try:
+        disk.try_folder(folder)
+        disk.try_database(folder / FILE)
+    except (OSError, sqlite3.DatabaseError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SetupError(f"cannot write to {folder}, the store of models' replies (llm.replies): {reason}") from error
 
 
 def models(llm: Llm) -> None:

@@ -30,7 +30,7 @@ def find(
         if wanted is not None:
             raise SetupError(f"no campaign {wanted!r}: {_no_store(params)}")
         return None
-    run = store.recorded(wanted, params.language, problem, params.tracking.suite)
+    run = store.recorded(wanted, params.language, params.tracking.suite)
     if run is not None:
         changes(run, params, problem, address)
     return run
@@ -65,7 +65,7 @@ def nothing(params: Params, store: MlflowStore | None) -> str:
 def changes(run: CampaignRun, params: Params, problem: Problem, address: Address) -> str:
     """Return the parameters that differ from those with which a campaign last ran: `search.generations 2 -> 4`.
 
-    Raises SetupError when one differs that cannot change.
+    Raises SetupError when one differs that cannot change, or the problem's files do.
     """
     subject = f"{problem.slug}-{address.name}"
     if not run.campaign.startswith(f"{subject}-"):
@@ -73,12 +73,18 @@ def changes(run: CampaignRun, params: Params, problem: Problem, address: Address
     now = texts(params.model_dump(by_alias=True))
     values, last = ({k: v[:500] for k, v in one.items()} for one in (now, run.params))  # older campaigns have no more
     differ = {key: (last[key], value) for key, value in values.items() if last.get(key, value) != value}
-    for key, (before, _) in differ.items():
+    for key, (before, value) in differ.items():
         if key in FIXED:
             raise SetupError(
-                f"campaign {run.campaign} was started with {key}={before}, which cannot change: resume it with "
-                f"--set {key}={before}, or start a new campaign without --resume"
+                f"this call has {key}={value or EMPTY}, and campaign {run.campaign} was started with {key}={before}, "
+                f"which cannot change: resume it with --set {key}={before}, or start a new campaign without --resume"
             )
+    if (digest := run.tags.get("problem_digest", "")) != problem.digest:
+        raise SetupError(
+            f"campaign {run.campaign} was run on another version of problem {problem.name}: the digest of its files "
+            f"was {digest[:12] or EMPTY} and is {problem.digest[:12]}; bring the files back, or start a new campaign "
+            "without --resume"
+        )
     told = (
         f"{key} {b or EMPTY} -> {n or EMPTY}" for key, (b, n) in differ.items() if not key.startswith(WITHOUT_EFFECT)
     )

@@ -13,8 +13,16 @@ from typing import Any
 from kernel_scientist.records.errors import StoppedError
 
 EXIT_CODE = 130
+REASONS = {signal.SIGINT: "Ctrl-C stopped it", signal.SIGTERM: "it was stopped by a signal or cancelled (SIGTERM)"}
 _requested = threading.Event()
 """Set by the first signal."""
+_numbers: list[int] = []
+"""The first signal."""
+
+
+def why() -> str:
+    """Return why a campaign was stopped."""
+    return next((REASONS[signal.Signals(number)] for number in _numbers), "it was stopped")
 
 
 def sentence() -> str:
@@ -40,18 +48,20 @@ def stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
     raise it. The second ends this process; its servers and workers end with it, and the next command closes its run.
     """
 
-    def request(_signal: int, _frame: FrameType | None) -> None:
+    def request(number: int, _frame: FrameType | None) -> None:
         if _requested.is_set():
             os.write(2, f"\n{sentence()}\n".encode())  # not print: the interrupted code may be in the middle of one
             os._exit(EXIT_CODE)
+        _numbers.append(number)
         _requested.set()
         # in a thread: the interrupted code may hold a lock that `close` needs
         threading.Thread(target=close).start()
 
     def check() -> None:
         if _requested.is_set():
-            raise StoppedError("stopped by a signal")
+            raise StoppedError(why())
 
+    _numbers.clear()
     _requested.clear()  # an earlier flow of this process may have been stopped
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():

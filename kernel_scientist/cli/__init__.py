@@ -29,7 +29,7 @@ from kernel_scientist.records.errors import InfrastructureError, SetupError, Sto
 WITHOUT_LABORATORY = ("init", "evaluate", "validate", "compile", "doctor", "problems", "verify")
 """Commands that record nothing: they can do with the problems and parameters that a wheel carries."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
-REFUSED = (*FULL, errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP)
+REFUSED = (*FULL, *(errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP), *(errno.ENOTDIR, errno.EEXIST, errno.EISDIR))
 """What the system says where a folder or disk is wrong, not this program."""
 WHOLE = 200
 """Characters of a command's first sentence in `--help`: it is wrapped, not cut."""
@@ -68,8 +68,8 @@ class CommandGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command and turn exceptions into messages and exit codes."""
-        environment.prepare()
         try:
+            environment.prepare()
             return super().invoke(ctx)
         except click.UsageError as error:
             command = (error.ctx or ctx).command_path

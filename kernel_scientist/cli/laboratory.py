@@ -6,6 +6,7 @@ import click
 
 from kernel_scientist.cli.common import not_empty
 from kernel_scientist.records import laboratory
+from kernel_scientist.records.errors import StoppedError
 
 
 @click.command()
@@ -18,5 +19,9 @@ def init(folder: str) -> None:
 
     Example: kernel-scientist init my-kernels
     """
-    names = laboratory.create(Path(folder).resolve())
+    try:
+        names = laboratory.create(Path(folder).resolve())
+    except StoppedError as error:
+        click.echo(error, err=True)
+        raise
     click.echo(f"made {folder} with {', '.join(names)}; cd {folder}, then: kernel-scientist optimize")

@@ -10,6 +10,7 @@ from kernel_scientist.cli.common import JSON, METRICS, ParamOptions, not_empty, 
 from kernel_scientist.cli.imported import IMPORTED, REV, show_import
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.text import number_of
 
 
 @click.group()
@@ -25,9 +26,12 @@ def problems() -> None:
 def problems_list(as_json: bool) -> None:
     """List the problems, and where the imported ones came from."""
     from kernel_scientist.report import origins
+    from kernel_scientist.report.problems import is_broken
 
     rows = origins.listed()
     show(rows, as_json, (line for row in rows for line in _lines(row)))
+    if broken := [row["problem"] for row in rows if is_broken(row)]:
+        raise SetupError(f"broken, see above: {', '.join(broken)}; `problems show NAME` says what is wrong")
 
 
 def _lines(row: dict[str, Any]) -> Iterator[str]:
@@ -137,7 +141,7 @@ def cases(out: str, call: ParamOptions) -> None:
         paths = frozen.freeze(problem, params.profile, environment.root() / out)
     except OSError as error:
         raise SetupError(f"cannot write {error.filename}: {error.strerror}") from error
-    click.echo(f"froze {len(paths)} cases of {problem.name} in {out}")
+    click.echo(f"froze {number_of(len(paths), 'case')} of {problem.name} in {out}")
 
 
 @click.command()

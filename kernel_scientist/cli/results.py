@@ -8,6 +8,7 @@ import click
 from kernel_scientist.cli import progress
 from kernel_scientist.cli.common import JSON, ParamOptions, not_empty, show, with_params, written
 from kernel_scientist.records import environment
+from kernel_scientist.records.text import number_of
 
 OUT = written(below_root=True)
 CAMPAIGN = "A campaign's id; default: the latest of the problem, language and target."
@@ -94,7 +95,7 @@ def export(campaign: str | None, out: str | None, kernel: str | None, call: Para
         click.echo(text, nl=False)
         return
     output.write(environment.root() / out, text)
-    click.echo(f"{len(examples)} examples in {out}", err=True)
+    click.echo(f"{number_of(len(examples), 'example')} in {out}", err=True)
 
 
 @click.command()

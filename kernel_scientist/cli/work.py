@@ -26,6 +26,7 @@ from kernel_scientist.records.errors import NO_REPLY, SetupError
 
 if TYPE_CHECKING:
     from kernel_scientist.records.campaign_result import CurvePoint
+    from kernel_scientist.records.results import ValidationResult
 
 PROBLEM = text_option("--problem", "NAME", "The problem; default: that of params.yaml.")
 TARGET = text_option("--target", "NAME", "auto, cpu, cuda, rocm, model:mi300x, pool:NAME, kernelbot.")
@@ -66,16 +67,16 @@ def optimize(
     Example: kernel-scientist optimize --set problem=rmsnorm --set search.generations=10
     """
     from kernel_scientist import api
-    from kernel_scientist.campaign import disk_space, outlook, preflight
+    from kernel_scientist.campaign import outlook, preflight
     from kernel_scientist.report import tables
 
     if dry_run:
         params = call.params()
         show(outlook.plan(params, campaign or resume), as_json)
-        for check in (partial(disk_space.require, params), partial(preflight.models, params.llm)):
+        for check in (*preflight.checks(params), partial(preflight.models, params.llm), preflight.prefect):
             try:
                 check()
-            except SetupError as error:  # a cost can be predicted without room on the disk, and without a key
+            except SetupError as error:  # a cost can be predicted without a store, and without a key
                 click.echo(f"warning: {error}", err=True)
         return
     with progress.shown(steps=False, quiet=quiet):
@@ -175,7 +176,8 @@ def validate(call: ParamOptions, metrics: str | None, verbose: bool, as_json: bo
     """Confirm a kernel in fresh processes, on new seeds and held-out cases; by default the standing champion.
 
     Exit code: 0 it is confirmed, or correct and there is nothing that it must be faster than, 1 it is not, 2 the call
-    or the set-up is wrong, 3 it was compiled, not executed, or the evaluator could not decide.
+    or the set-up is wrong, 3 it was compiled, not executed, its time is only predicted on this target, or the evaluator
+    could not decide.
 
     Example: kernel-scientist validate champions/rmsnorm/cpp-cpu/kernel.py --problem rmsnorm
     """
@@ -183,12 +185,21 @@ def validate(call: ParamOptions, metrics: str | None, verbose: bool, as_json: bo
         from kernel_scientist import api
 
         result = api.validate(**arguments, **call.settings)
-    from kernel_scientist.records.evaluation import NOT_CONFIRMED
     from kernel_scientist.report import tables
 
     write_json(metrics, result)
     show(result, as_json, tables.validation(result, verbose))
-    sys.exit(EXIT_CODES.get(result.verdict, 1) or 1 if result.status == NOT_CONFIRMED else 0)
+    sys.exit(validation_code(result))
+
+
+def validation_code(result: "ValidationResult") -> int:
+    """Return the exit code of `validate`; a right kernel of which nothing was measured is undecided."""
+    from kernel_scientist.records.evaluation import NOT_CONFIRMED
+
+    if result.status != NOT_CONFIRMED:
+        return 0
+    unmeasured = result.verdict == "ok" and result.geomean_us is None
+    return UNDECIDED if unmeasured else EXIT_CODES.get(result.verdict, 1) or 1
 
 
 def _write_curve(path: Path, curve: Sequence["CurvePoint"]) -> None:

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from kernel_scientist.problems import assumptions, counted, published, requirements
 from kernel_scientist.problems.device_names import on_device
 from kernel_scientist.problems.problem import SEED_BITS, Controls, Leaderboard, Policy, Problem, Profile
-from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, Size
+from kernel_scientist.records.yaml_text import read_mapping
 
 DEFAULT_SEED = 42
 SMALL_SEED_BITS = 14

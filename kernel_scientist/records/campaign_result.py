@@ -137,6 +137,8 @@ class CampaignResult(Record):
     """Tokens of these calls."""
     stopped: str
     """Why the campaign ended."""
+    resume: str = ""
+    """The command that goes on with it; empty if it did all that it was to do."""
     mlflow: RunAddress
     """Where it is recorded."""
     source: str | None

@@ -1,9 +1,11 @@
 """A full disk: what is free, how to tell one from other errors, and waiting for room. It is nobody's mistake."""
 
+import contextlib
 import errno
 import os
 import shutil
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +28,28 @@ def existing(folder: Path) -> Path:
     """Return a folder, or the nearest one above it that exists."""
     folder = folder.absolute()
     return next(place for place in (folder, *folder.parents) if place.is_dir())
+
+
+def try_folder(folder: Path) -> None:
+    """Write to a folder, or where it would be made, and leave nothing. Raises OSError."""
+    folder = folder.absolute()
+    with tempfile.TemporaryFile(dir=next(place for place in (folder, *folder.parents) if place.exists())):
+        pass
+
+
+def try_database(file: Path) -> None:
+    """Begin to write to an SQLite database, if there is one; one that another process writes to is fine.
+
+    Raises sqlite3.DatabaseError.
+    """
+    if not file.exists():
+        return
+    try:
+        with contextlib.closing(sqlite3.connect(file, timeout=0)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise
 
 
 def free_bytes(folder: Path) -> int:

@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 
 from kernel_scientist.records import laboratory
+from kernel_scientist.records.errors import SetupError
 
 DEFAULTS = {
     # Otherwise an offline `mlflow server` deadlocks while litellm fetches its price map.
@@ -48,11 +49,19 @@ def root() -> Path:
     is one, else the checkout this package lies in, else the files that the wheel carries, which are not written to."""
     if given := os.environ.get("KERNEL_SCIENTIST_ROOT"):
         return Path(given).resolve()
-    here = Path.cwd().resolve()
+    here = working_folder()
     for folder in (here, *here.parents):
         if laboratory.is_one(folder):
             return folder
     return laboratory.own()
+
+
+def working_folder() -> Path:
+    """Return the working directory. Raises SetupError if it was deleted."""
+    try:
+        return Path.cwd().resolve()
+    except FileNotFoundError as error:
+        raise SetupError("the current directory does not exist any more: change to one that does") from error
 
 
 def is_writable() -> bool:
@@ -68,8 +77,14 @@ def enter() -> dict[str, str]:
 
 
 def prepare() -> Path:
-    """Set the process defaults that the user has not set; return the project's folder."""
+    """Set the process defaults that the user has not set; return the project's folder.
+
+    Raises SetupError if it is no folder, or the working directory was deleted.
+    """
+    working_folder()
     folder = root()
+    if folder.exists() and not folder.is_dir():
+        raise SetupError(f"{folder} is a file: KERNEL_SCIENTIST_ROOT names the laboratory's folder")
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
     for name, level in TERSE.items():

@@ -53,7 +53,8 @@ def is_resolved(interval: Sequence[float] | None) -> bool:
 def bounds(interval: Sequence[float] | None, dropped: str = "") -> str:
     """Return an interval of factors, such as `[1.2, 1.3]`; there is none with too few blocks, and in old records."""
     if interval is None or not is_known(interval):
-        return f"(no interval: {dropped})" if dropped else "(no interval)"
+        why = dropped or (TOO_FEW if interval is not None else "")
+        return f"(no interval: {why})" if why else "(no interval)"
     return f"[{', '.join(map(_digits, interval))}]"
 
 

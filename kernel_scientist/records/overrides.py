@@ -1,10 +1,12 @@
 """Overrides of parameters, as the command line gives them: `key.sub=value`."""
 
+import ast
 from typing import Any, cast
 
 import yaml
 
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.yaml_text import DoubledKeyError, parse_yaml
 
 
 def apply(values: dict[str, Any], override: str) -> str:
@@ -17,7 +19,9 @@ def apply(values: dict[str, Any], override: str) -> str:
     if not equals or not all(parts):
         raise SetupError(f"--set {override!r}: expected KEY=VALUE, such as search.generations=10")
     try:
-        value = yaml.safe_load(text)
+        value = parse_yaml(text)
+    except DoubledKeyError as error:
+        raise SetupError(f"--set {override!r}: {error}") from error
     except yaml.YAMLError as error:
         raise SetupError(f"--set {override!r}: the value is not YAML") from error
     node = values
@@ -28,6 +32,16 @@ def apply(values: dict[str, Any], override: str) -> str:
         node = cast(dict[str, Any], child)
     node[parts[-1]] = _merged(node.get(parts[-1]), value)
     return ".".join(parts)
+
+
+def of(key: str, text: str) -> str:
+    """Return the override that gives a parameter the value with this text, as `str` writes it."""
+    try:
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        value = text
+    written = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=2**31)
+    return f"{key}={written.removesuffix(chr(10)).removesuffix('...').strip()}"
 
 
 def _merged(before: Any, value: Any) -> Any:

@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from kernel_scientist.records import environment
-from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.overrides import apply, no_text
+from kernel_scientist.records.yaml_text import read_mapping
 
 Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"]
 PLAYBOOK = "playbook"

@@ -71,7 +71,7 @@ class SpeedupResult(Record):
     """Both times, by case."""
 
     def __str__(self) -> str:
-        return factors.factor(self.ratio, self.interval, self.dropped)
+        return factors.factor(self.ratio, self.interval, self.interval_why)
 
 
 class PredictedCase(Record):

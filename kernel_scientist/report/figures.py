@@ -1,5 +1,6 @@
 """The few figures of a campaign that DVC compares (`dvc metrics diff`, `dvc exp show`), and the plot of its cases."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from kernel_scientist.campaign.champions import STANDING
@@ -7,8 +8,9 @@ from kernel_scientist.campaign.results import rounded
 from kernel_scientist.population import standings
 from kernel_scientist.problems import published
 from kernel_scientist.records.evaluation import CONFIRMED, Trial
+from kernel_scientist.records.factors import is_known, is_resolved
 from kernel_scientist.records.kernel import REFERENCE
-from kernel_scientist.records.results import SpeedupResult, ValidationResult
+from kernel_scientist.records.results import ValidationResult
 from kernel_scientist.report.output import csv_text
 from kernel_scientist.tracking.access import RecordedCampaign
 
@@ -17,9 +19,9 @@ def of(recorded: RecordedCampaign, validation: ValidationResult | None) -> dict[
     """Return a campaign's figures. `validation`: the result of `validate` of the champion, if there is one.
 
     `speedup` and `held_out_speedup` are over the reference, `over_seed` over the best seed; measured and predicted
-    figures have different names. `confirmed` is 1 only for a kernel that was confirmed to be faster than the best seed,
-    so 0 for a seed that stays. What is not known is left out. Times are in the plot: those of different runs are not
-    compared.
+    figures have different names. A factor is stated only with its interval, and if it is resolved. `confirmed` is 1
+    only for a kernel that was confirmed to be faster than the best seed, so 0 for a seed that stays. What is not known
+    is left out. Times are in the plot: those of different runs are not compared.
     """
     population, best = recorded.population, recorded.champion()
     figures: dict[str, Any] = {}
@@ -37,30 +39,29 @@ def of(recorded: RecordedCampaign, validation: ValidationResult | None) -> dict[
 def _unconfirmed(recorded: RecordedCampaign, best: Trial) -> dict[str, Any]:
     """Return the figures of the final, or of the champion's own run if there was none."""
     final, name = recorded.final, best.kernel.name
-    if final and final.ranking():
-        low, high = final.interval(name) or (None, None)
-        speedup = final.speedup(name)
-    else:
-        own = standings.recorded(best)
-        (low, high), speedup = own.interval or (None, None), own.speedup
-    return {"speedup": speedup, "speedup_low": low, "speedup_high": high, "confirmed": 0}
+    own = standings.recorded(best)
+    pair = (final.speedup(name), final.interval(name)) if final and final.ranking() else (own.speedup, own.interval)
+    return {**_factor("speedup", *pair), "confirmed": 0}
 
 
 def _confirmed(validation: ValidationResult) -> dict[str, Any]:
     others = {REFERENCE, STANDING, *(bar.kernel for bar in validation.bars)}
     seeds = [speedup for speedup in validation.speedups if speedup.against not in others]
+    slowest = min(seeds, key=lambda speedup: speedup.ratio, default=None)
+    pairs = {"speedup": validation.over(REFERENCE), "held_out_speedup": validation.held_out_over(REFERENCE)}
+    known = {name: speedup for name, speedup in (pairs | {"over_seed": slowest}).items() if speedup}
     return {
-        **_factor("speedup", validation.over(REFERENCE)),
-        **_factor("held_out_speedup", validation.held_out_over(REFERENCE)),
-        **_factor("over_seed", min(seeds, key=lambda speedup: speedup.ratio, default=None)),
+        **{key: value for name, one in known.items() for key, value in _factor(name, one.ratio, one.interval).items()},
         "confirmed": int(validation.status == CONFIRMED),
     }
 
 
-def _factor(name: str, speedup: SpeedupResult | None) -> dict[str, Any]:
-    """Return a ratio and the ends of its interval."""
-    low, high = (speedup and speedup.interval) or (None, None)
-    return {name: speedup.ratio if speedup else None, f"{name}_low": low, f"{name}_high": high}
+def _factor(name: str, ratio: float | None, interval: Sequence[float] | None) -> dict[str, Any]:
+    """Return a ratio, if it is resolved, and the ends of its interval; nothing without one."""
+    if ratio is None or interval is None or not is_known(interval):
+        return {}
+    stated = {name: ratio} if is_resolved(interval) else {}
+    return {**stated, f"{name}_low": interval[0], f"{name}_high": interval[1]}
 
 
 def cases(recorded: RecordedCampaign) -> str:

@@ -9,9 +9,12 @@ from kernel_scientist.problems import assumptions, find, folder, names, requirem
 from kernel_scientist.problems.imports import provenance
 from kernel_scientist.problems.kernelbench import is_named_so
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.yaml_text import read_mapping
 from kernel_scientist.report.output import write
+
+BROKEN = "broken: "
+"""Beginning of the line of a problem whose files are wrong."""
 
 
 def overview() -> list[dict[str, Any]]:
@@ -24,9 +27,14 @@ def _safe_line(place: Path, name: str) -> dict[str, Any]:
     try:
         return _line(place, name)
     except taskfolder.MALFORMED as error:  # a value of another kind than is expected
-        return {"problem": name, "about": f"broken: {taskfolder.malformed(place, error)}", "needs": []}
+        return {"problem": name, "about": f"{BROKEN}{taskfolder.malformed(place, error)}", "needs": []}
     except SetupError as error:
-        return {"problem": name, "about": f"broken: {error}", "needs": []}
+        return {"problem": name, "about": f"{BROKEN}{error}", "needs": []}
+
+
+def is_broken(line: dict[str, Any]) -> bool:
+    """Whether a problem's line says that its files are wrong, not that something is missing here."""
+    return str(line["about"]).startswith(BROKEN)
 
 
 def _line(place: Path, name: str) -> dict[str, Any]:
@@ -52,7 +60,10 @@ def described(name: str, write_lab: bool = False) -> dict[str, Any]:
         place = next((p for p in places if (p / "task.yml").is_file() or (is_named_so(p) and p.is_file())), None)
         if place is None:
             raise
-        return {**_safe_line(place, name), "reason": str(error)}
+        line = _safe_line(place, name)
+        if is_broken(line):
+            raise
+        return {**line, "reason": str(error)}
     found = describe(problem)
     if write_lab:
         if not problem.assumed or problem.adapter:

@@ -82,6 +82,8 @@ class Screen(Record):
         """Yield lines and tables."""
         seen = self.status
         yield f"campaign   {seen.campaign}: {seen.problem} in {seen.language} on {seen.target}, {self._state()}"
+        if seen.resume and seen.state != status.RUNNING:
+            yield f"{'':10} `{seen.resume}` goes on"
         yield f"champion   {self._champion()}"
         if result := seen.result:
             yield f"{result.status:10} {result.text}: {result.why}"
@@ -117,9 +119,7 @@ class Screen(Record):
                 source = f", as of {since} ago" if seen.folder else ", as far as the MLflow store tells"
                 return f"running for {_duration(seen.elapsed_s)}{source}"
             case status.GONE:
-                return (
-                    f"its process has ended without a word after {_duration(seen.elapsed_s)}: optimize --resume goes on"
-                )
+                return f"its process has ended without a word after {_duration(seen.elapsed_s)}"
             case _:
                 return f"{seen.state} after {_duration(seen.elapsed_s)}"
 
@@ -175,8 +175,10 @@ class Screen(Record):
 def _asker(ticket: Ticket) -> Asker:
     note = ticket.note
     asked_s = note.asked_s if note else ticket.since_s
-    wants = tuple("".join(c if c.isprintable() else "?" for c in name) for name in note.devices) if note else ()
-    return Asker(holds=ticket.device, wants=wants, who=ticket.words, since_s=ticket.since_s or asked_s)
+    wants = tuple(map(device_queue.shown, note.devices)) if note else ()
+    return Asker(
+        holds=device_queue.shown(ticket.device), wants=wants, who=ticket.words, since_s=ticket.since_s or asked_s
+    )
 
 
 def _left(unit: str, budget: Limit, digits: int) -> str:

@@ -130,7 +130,9 @@ class Status(Record):
     state: str
     """`running`, `finished`, `stopped`, `failed`, `gone`."""
     why: str = ""
-    """Why no further experiment is designed; empty while some are."""
+    """Why no further experiment is designed, or why it ended; empty while some are."""
+    resume: str = ""
+    """The command that goes on with it once it has ended; empty if it did all that it was to do."""
     written_s: Finite
     """When this was so, in seconds since the epoch."""
     elapsed_s: Finite

@@ -5,8 +5,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kernel_scientist.campaign import conclusion, tally
+from kernel_scientist.campaign import conclusion, ending, tally
 from kernel_scientist.campaign.campaign import WAITING, Campaign
+from kernel_scientist.campaign.ending import Ending
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.gain import Gain
 from kernel_scientist.population.lineage import Population
@@ -71,7 +72,9 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
     """Return the status of a campaign of this process."""
     recorder, params, plan = campaign.recorder, campaign.params, campaign.plan
     spent = campaign.replies.spending(campaign.name)
-    metrics = {**(run_content.spending(spent) if spent else {}), **campaign.tally.metrics(), **recorder.gain.metrics}
+    spending = run_content.spending(spent) if spent else {}
+    metrics = {**campaign.run.metrics, **spending, **campaign.tally.metrics(), **recorder.gain.metrics}
+    how = ending.of(campaign.run) if state != status.RUNNING else Ending(resume=ending.command(campaign.run))
     facts = _CampaignFacts(
         campaign.population,
         campaign.final,
@@ -89,7 +92,8 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
         folder=str(environment.root()),
         process=owner.this_process(),
         state=state,
-        why=plan.over() or "",
+        why=plan.over() or "" if state == status.RUNNING else how.why,
+        resume=how.resume,
         planned=plan.planned,
         in_progress=_in_progress(campaign),
         roles=_roles(metrics, campaign.tally.reasons),
@@ -98,11 +102,11 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
 
 def of_store(found: StoredCampaign) -> Status:
     """Return the status of a campaign as far as the MLflow store tells it."""
-    run, params = found.run, found.run.params
+    run, params, how = found.run, found.run.params, ending.of(found.run)
     facts = _CampaignFacts(
         found.population,
         found.final,
-        run.metrics,
+        {**run.metrics, "elapsed_s": run.elapsed_s},
         found.pace,
         {name: _number(params.get(f"budget.{name}")) for name in ("minutes", "usd", "tokens", "kernels")},
         found.store.text(run, conclusion.RESULT),
@@ -115,6 +119,8 @@ def of_store(found: StoredCampaign) -> Status:
         target=_target(run),
         folder="",
         process=process,
+        why=how.why,
+        resume=how.resume or ending.command(run, how.why),
         state=STATES.get(found.state, found.state.lower()),
         planned=None,
         in_progress={},

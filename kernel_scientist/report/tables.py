@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_scientist.campaign import champions, results
+from kernel_scientist.campaign import champions, ending, results
 from kernel_scientist.population import standings
 from kernel_scientist.population.entry import score
 from kernel_scientist.problems import published
@@ -26,6 +26,7 @@ from kernel_scientist.records.results import (
     ValidationResult,
 )
 from kernel_scientist.records.suite_result import BaselineSpeedup, SuiteResult, SuiteRow, SuiteShares
+from kernel_scientist.records.text import number_of
 from kernel_scientist.report import conditions
 from kernel_scientist.report.output import Table, parts, text
 
@@ -166,6 +167,7 @@ def published_table(recorded: "RecordedCampaign") -> Table | None:
 def report(recorded: "RecordedCampaign", validation: ValidationResult | None, page: Path) -> Iterator[str | Table]:
     """Yield confirmation, final and files of a campaign."""
     best, root = recorded.champion(), environment.root()
+    yield from filter(None, [ending.of(recorded.run).words])
     if busy := conditions.told(recorded.population, recorded.final, best, validation):
         yield busy
     if validation and best:
@@ -219,7 +221,9 @@ def validation(result: ValidationResult, verbose: bool) -> Iterator[str | Table]
 
 def campaign(result: CampaignResult) -> Iterator[str | Table]:
     """Yield the result of a campaign."""
-    yield f"campaign {result.campaign}: {result.kernels} kernels, {result.stopped}"
+    yield f"campaign {result.campaign}: {number_of(result.kernels, 'kernel')}, {result.stopped}"
+    if result.resume:
+        yield f"`{result.resume}` goes on"
     yield f"it {result.start}"
     if result.final:
         yield final_table(result.final)
@@ -270,7 +274,7 @@ def suite(result: SuiteResult) -> Iterator[str | Table]:
     ]
     columns = {"problem": "problem", "eager": "over eager", "compiled": f"over {COMPILED}"}
     columns |= {"times": "times", "reason": "result"}
-    title = f"suite {result.suite}: {result.problems} problems, {result.refused} without a campaign"
+    title = f"suite {result.suite}: {number_of(result.problems, 'problem')}, {result.refused} without a campaign"
     yield Table(columns, rows, title)
     for row in result.rows:
         if row.correct and row.over_compiled.ratio is None and row.over_compiled.remark:
@@ -319,7 +323,7 @@ def speedup_line(speedup: SpeedupResult) -> str:
     """Return a speedup with its interval and the test's decision."""
     decision = "faster" if speedup.faster else "not shown to be faster"
     slower = f"; slower on {', '.join(speedup.slower_cases)}" if speedup.slower_cases else ""
-    test = f"margin {number(speedup.margin, 3)}, {speedup.stages} stage{'s' if speedup.stages > 1 else ''}"
+    test = f"margin {number(speedup.margin, 3)}, {number_of(speedup.stages, 'stage')}"
     return f"speedup over {speedup.against}: {speedup}, {decision} ({test}){slower}"
 
 

@@ -10,6 +10,7 @@ import fcntl
 import itertools
 import os
 import pwd
+import re
 import socket
 import threading
 import time
@@ -27,6 +28,8 @@ sticky, because in sticky folders some systems forbid opening other users' files
 QUEUE = "queue"
 MOST_BYTES = 4096
 """Longest note that is read: other users may write anything here."""
+TURN = re.compile(r"[0-9a-f]{32}")
+"""Name of the lock of a turn (`device_lock.turn`)."""
 TOUCH_S, ASLEEP_S = 1.0, 15.0
 """Least time between two signs of life, and the time without one after which somebody who waits loses precedence: it is
 suspended, and a device would stay idle for it."""
@@ -167,6 +170,12 @@ def tickets() -> list[Ticket]:
     except FileNotFoundError:
         return []
     return [ticket for path in paths if (ticket := _read(path))]
+
+
+def shown(lock: str) -> str:
+    """Return a lock's name for people: that of a device, or that it is a turn, whose lock has a file's digest."""
+    name = "".join(c if c.isprintable() else "?" for c in lock)  # another user may have written it
+    return "a turn" if TURN.fullmatch(name) else name
 
 
 def is_wanted(device: str) -> bool:

@@ -16,9 +16,9 @@ from typing import Any, cast, get_args
 
 import yaml
 
-from kernel_scientist.records.base import parse_yaml
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
+from kernel_scientist.records.yaml_text import parse_yaml
 
 LANGUAGES: tuple[str, ...] = get_args(Language)
 TARGETS = ("cpu", "cuda", "rocm")
@@ -238,7 +238,7 @@ def _split(content: str, file: Path) -> tuple[dict[str, Any], str]:
     if end is None:
         raise SetupError(f"knowledge: {file}: the front matter has no end; add a line {_FENCE} after it")
     try:
-        front = parse_yaml("\n".join(lines[1:end]))
+        front = parse_yaml("\n".join(["", *lines[1:end]]))  # the fence is a line
     except yaml.YAMLError as error:
         raise SetupError(f"knowledge: {file}: the front matter is not YAML: {' '.join(str(error).split())}") from error
     if front is not None and not isinstance(front, dict):

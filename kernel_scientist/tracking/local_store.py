@@ -11,14 +11,13 @@ import logging
 import os
 import re
 import sqlite3
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
 from filelock import FileLock
 
-from kernel_scientist.records import environment
+from kernel_scientist.records import disk, environment
 from kernel_scientist.records.errors import SetupError
 
 SQLITE = "sqlite:///"
@@ -76,17 +75,11 @@ def require_writable(uri: str) -> None:
     if file is None:
         return
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         for folder in (file.parent, file.parent / ARTIFACTS):
-            if folder.exists():
-                with tempfile.TemporaryFile(dir=folder):
-                    pass
-        if file.exists():
-            with contextlib.closing(sqlite3.connect(file, timeout=0)) as connection:
-                connection.execute("BEGIN IMMEDIATE")
+            disk.try_folder(folder)
+        disk.try_database(file)
     except sqlite3.OperationalError as error:
-        if "locked" not in str(error):  # MLflow waits for another writer
-            raise SetupError(f"cannot write to the MLflow store {file}: {error}") from error
+        raise SetupError(f"cannot write to the MLflow store {file}: {error}") from error
     except sqlite3.DatabaseError as error:
         raise SetupError(f"the MLflow store {file} cannot be used: {error}") from error
     except OSError as error:

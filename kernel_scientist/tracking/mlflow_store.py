@@ -35,7 +35,7 @@ from kernel_scientist.tracking import (
     snapshots,
     traces,
 )
-from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.campaign_run import ENDED, WITHOUT_A_WORD, CampaignRun
 from kernel_scientist.tracking.experiment import MlflowExperiment
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
 
@@ -111,11 +111,11 @@ class MlflowStore(MlflowExperiment):
         how = "name its problem, and its target if it had another, as by --set problem=NAME"
         return f"campaign {campaign} is in MLflow experiment {other}, not in {self.experiment}: {how}" if other else ""
 
-    def recorded(self, campaign: str | None, language: str, problem: Problem, suite: str = "") -> CampaignRun | None:
+    def recorded(self, campaign: str | None, language: str, suite: str = "") -> CampaignRun | None:
         """Return a campaign that can be resumed, by default the latest (of a suite, if given); None: there is none.
 
         On a store that several share it is the latest of this folder and user. Raises SetupError when there is none of
-        that name, it used another language or version of the problem, or another process of this host runs it.
+        that name, it used another language, or another process of this host runs it.
         """
         run = self.latest(campaign, suite, "" if suite or local_store.is_own(self.uri) else environment.owner())
         if run is None:
@@ -125,8 +125,6 @@ class MlflowStore(MlflowExperiment):
             raise SetupError(self.elsewhere(campaign) or absent)
         if (other := run.params.get("language")) != language:
             raise SetupError(f"campaign {run.campaign} is in {other}, not in {language}")
-        if run.tags.get("problem_digest") != problem.digest:
-            raise SetupError(f"campaign {run.campaign} was run on another version of problem {problem.name}")
         if run.running and (process := owner.other_process(run.tags.get(owner.TAG))):
             raise SetupError(
                 f"campaign {run.campaign} of {owner.words(run.tags)}, is being run by process {process}: wait for its "
@@ -139,8 +137,8 @@ class MlflowStore(MlflowExperiment):
         incomplete = self._children(parent.run_id, "attributes.status != 'FINISHED'")
         for run in incomplete:
             self.client.delete_run(run.info.run_id)
-        for tag, whose in ((owner.TAG, owner.this_process()), (owner.BELONGS, environment.owner())):
-            self.client.set_tag(parent.run_id, tag, whose)
+        for tag, text in ((owner.TAG, owner.this_process()), (owner.BELONGS, environment.owner()), (ENDED, "")):
+            self.client.set_tag(parent.run_id, tag, text)
         self.client.update_run(parent.run_id, status="RUNNING")
         return len(incomplete)
 
@@ -148,6 +146,7 @@ class MlflowStore(MlflowExperiment):
         """Give the status KILLED to campaigns whose process, on this host, has ended without a word."""
         for run in self._runs(f"tags.{KIND} = 'campaign'", "attributes.status = 'RUNNING'"):
             if owner.is_gone(run.data.tags.get(owner.TAG)):
+                self.client.set_tag(run.info.run_id, ENDED, WITHOUT_A_WORD)
                 self.client.set_terminated(run.info.run_id, status="KILLED")
 
     def run_ids(self, parent: CampaignRun, names: Iterable[str]) -> dict[str, str]:
@@ -225,9 +224,9 @@ class MlflowStore(MlflowExperiment):
         found = (CampaignRun.of(run) for run in runs if is_wanted(run.data.tags[CAMPAIGN]))
         return list(itertools.islice(found, most))
 
-    def changed(self, parent: CampaignRun, changes: str) -> None:
-        """Note which parameters changed when a campaign was resumed."""
-        self.client.set_tag(parent.run_id, RESUMED, changes)
+    def note(self, parent: CampaignRun, tag: str, text: str) -> None:
+        """Set a tag of a campaign's run."""
+        self.client.set_tag(parent.run_id, tag, text)
 
     def log_text(self, parent: CampaignRun, name: str, text: str) -> None:
         """Write an artifact of a campaign's run."""

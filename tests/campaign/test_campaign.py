@@ -104,6 +104,7 @@ def test_budgets_are_hard(lab: Path, cli_here: Cli, prefect_api: str) -> None:
     done = cli_here("optimize", "--json", *SETTINGS, "--set", "budget.kernels=1", PREFECT_API_URL=prefect_api)
     result = json.loads(done.stdout)
     assert result["kernels"] == 1 and "budget.kernels" in result["stopped"], done.stderr
+    assert f"optimize --campaign {result['campaign']} --set budget.kernels=2 " in result["resume"]
     assert len(runs(lab)[1]) == 1
     done = cli_here("optimize", "--json", *SETTINGS, "--set", "budget.minutes=0.00001", PREFECT_API_URL=prefect_api)
     result = json.loads(done.stdout)
@@ -134,6 +135,9 @@ def test_ctrl_c_stops_everything_and_the_campaign_can_be_resumed(times: int, lab
     assert "continue with `kernel-scientist optimize --resume --set problem=identity" in rest
     assert "Traceback" not in rest and "Crashed" not in rest
     assert not processes_of(lab)
+    if times == 1:
+        (stopped,) = runs_of_campaigns(lab)
+        assert stopped.data.tags["ended"] == "Ctrl-C stopped it" and stopped.data.metrics["ended_s"] > 0
 
 
 def test_a_script_may_always_resume(lab: Path, cli_here: Cli, prefect_api: str) -> None:

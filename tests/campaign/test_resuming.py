@@ -99,6 +99,29 @@ def test_a_campaign_of_another_problem_is_told_where_it_is(lab: Path, cli: Cli, 
     assert f"campaign {run.campaign} is in MLflow experiment identity-cpu, not in softmax-cpu" in error
 
 
+@pytest.mark.parametrize(("then", "now"), [("intended", "official"), ("official", "intended")])
+def test_another_compat_is_named_with_both_values(lab: Path, cli: Cli, then: str, now: str) -> None:
+    problem = load_problem(ROOT / "problems" / "identity", compat=then)
+    settings = params.load(lab / "params.yaml", ["problem=identity", f"compat={then}"]).model_dump(by_alias=True)
+    store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
+    store.finish(store.start("identity-cpu-20260101-000000-aaaa", settings, problem), "", "KILLED")
+    done = cli("optimize", "--resume", "--dry-run", "--set", "problem=identity", "--set", f"compat={now}")
+    (error,) = without_progress(done.stderr)
+    assert done.returncode == 2 and f"this call has compat={now}, and campaign " in error
+    assert f"was started with compat={then}, which cannot change: resume it with --set compat={then}" in error
+
+
+def test_another_version_of_the_problem_is_named_with_both_digests(lab: Path, cli: Cli) -> None:
+    begun(MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu"), lab, "aaaa")
+    with (lab / "problems" / "identity" / "reference.py").open("a") as file:
+        file.write("\n# changed\n")
+    changed = load_problem(lab / "problems" / "identity").digest[:12]
+    done = cli("optimize", "--resume", "--dry-run", "--set", "problem=identity")
+    (error,) = without_progress(done.stderr)
+    assert done.returncode == 2 and "another version of problem identity" in error
+    assert f"was {PROBLEM.digest[:12]} and is {changed}" in error
+
+
 def test_a_dead_model_refuses_a_resume_only_if_something_is_left_to_do(
     lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

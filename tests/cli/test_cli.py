@@ -281,6 +281,20 @@ def test_a_dry_run_prints_the_plan_and_does_nothing(cli: Cli, lab: Path) -> None
     assert not (lab / "mlruns").exists()
 
 
+def test_a_dry_run_tries_what_the_start_would(cli_here: Cli, lab: Path) -> None:
+    (lab / "mlruns" / "mlflow.db").write_text("no database")
+    (lab / "replies").write_text("no folder")
+    unusable = ("knowledge.paths=[knowledge/absent.md]", "llm.replies=replies", "validate.approval=true")
+    settings = [word for value in unusable for word in ("--set", value)]
+    done = cli_here("optimize", "--dry-run", "--json", *settings, PREFECT_API_URL="")
+    assert done.returncode == 0 and json.loads(done.stdout)["usd"] == 0, done.stderr
+    warned = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    for words in ("mlflow.db cannot be used", "absent.md", f"cannot write to {lab}/replies", "validate.approval needs"):
+        assert any(words in line for line in warned), warned
+    refused = cli_here("optimize", *settings, PREFECT_API_URL="")
+    assert refused.returncode == 2 and not (lab / ".prefect").exists()
+
+
 def test_an_export_without_examples_names_its_campaign_and_makes_nothing(cli_here: Cli, lab: Path) -> None:
     store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
     begun = store.start(

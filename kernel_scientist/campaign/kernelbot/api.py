@@ -17,8 +17,8 @@ import httpx
 from httpx_sse import connect_sse
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.yaml_text import read_mapping
 
 URL = "https://site--bot--dxfjds728w5v.code.run"
 """popcorn-cli's default server."""

@@ -24,6 +24,7 @@ from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
 from kernel_scientist.records.kernel import COMPILED, Kernel, Verdict
 from kernel_scientist.records.params import Harness, Params
+from kernel_scientist.records.text import number_of
 
 if TYPE_CHECKING:
     from kernel_scientist.evaluation.confirmation import Measurement
@@ -94,8 +95,8 @@ class Local(Target):
         measure = partial(confirmation.measure, self.evaluator, sources, settings.blocks)
         before = conditions.Load.now()
         rivals, count = ", ".join(other.name for other in others), settings.processes
-        told = "confirming %s beside %s, %d set(s) of fresh processes, usually one to three minutes"
-        progress.warning(told, kernel.name, rivals, count)
+        told = "confirming %s beside %s, %s of fresh processes, usually one to three minutes"
+        progress.warning(told, kernel.name, rivals, number_of(count, "set"))
         runs = [self._set(procedure, kernel, measure, number) for number in range(1, count + 1)]
         happened = {"environment": {**checked.environment, **before.until_now()}}
         return confirmation.conclude(self.evaluator, checked.model_copy(update=happened), runs, sources, baseline)

@@ -64,7 +64,7 @@ def measure(
 ) -> tuple[list[float], int]:
     """Time a source against itself `harness.noise_runs` times, with all stages; return the noise after each stage.
 
-    No run but the first begins after `limit_s` seconds. Returns how many there were as well.
+    No run but the first begins that would probably end after `limit_s` seconds. Returns how many there were as well.
 
     `plan` has no baseline and the candidate FIRST. `hold` holds the device's lock during each run.
 
@@ -77,7 +77,7 @@ def measure(
     run = 0
     for run in range(1, runs + 1):
         asked = time.monotonic()
-        if asked - began >= limit_s and run > 1:
+        if run > 1 and (asked - began) * run / (run - 1) >= limit_s:  # it would end later, as long as those before
             run -= 1
             break
         with hold():

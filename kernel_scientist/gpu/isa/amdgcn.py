@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 from kernel_scientist.gpu.isa.symbols import plain
 from kernel_scientist.gpu.isa.tally import Instruction, tally
 from kernel_scientist.hardware import occupancy
-from kernel_scientist.records.base import parse_yaml
 from kernel_scientist.records.evaluation import CodeObject
 from kernel_scientist.records.kernel import digest
+from kernel_scientist.records.yaml_text import parse_yaml
 
 _BLOCK = re.compile(r"^\s*\.amdgpu_metadata\s*\n(.*?)^\s*\.end_amdgpu_metadata", re.MULTILINE | re.DOTALL)
 _DESCRIPTOR = re.compile(

@@ -18,8 +18,8 @@ from typing import Any
 import yaml
 
 from kernel_scientist.records import environment
-from kernel_scientist.records.base import read_mapping
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.yaml_text import read_mapping
 
 COPIES = ".cache/imports"
 """Folder of the stored copies' files, in the project's folder; safe to delete."""

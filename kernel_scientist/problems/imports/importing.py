@@ -3,6 +3,7 @@
 import posixpath
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -12,6 +13,7 @@ from kernel_scientist.problems.imports.source import Source
 from kernel_scientist.problems.kernelbench import is_named_so
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.yaml_text import parse_yaml
 
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)*")
 TASK = "task.yml"
@@ -77,7 +79,7 @@ def is_kernelbench(found: Source, path: str) -> bool:
 def _with_shared_files(found: Source, path: str, task: str) -> str:
     """Return the folder that holds a problem and all files that its task.yml names."""
     try:
-        content = yaml.safe_load(found.read(task))
+        content: Any = parse_yaml(found.read(task))
         files = content.get("files") or []
         named = [str(one["source"]) for one in files if isinstance(one, dict) and "source" in one]
     except (yaml.YAMLError, AttributeError, TypeError) as error:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kernel_scientist.problems.imports import dvc_program
 from kernel_scientist.records import environment
-from kernel_scientist.records.base import read_mapping
+from kernel_scientist.records.yaml_text import read_mapping
 
 MOST_WORDS = 80
 """Most characters of a licence's first line that are shown."""

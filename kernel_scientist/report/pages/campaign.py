@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_scientist.campaign import beginning, results
+from kernel_scientist.campaign import beginning, ending, results
 from kernel_scientist.population import curves, prediction_accuracy, standings
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
@@ -78,7 +78,7 @@ def finished(campaign: "Campaign", confirmation: Confirmation | None) -> str:
         validation = results.of_confirmation(context, best.kernel, confirmation)
     recorded = RecordedCampaign(
         store=campaign.store,
-        run=campaign.run,
+        run=ending.noted(campaign.run, campaign.plan.why(), campaign.plan.elapsed_s()),
         population=campaign.population,
         final=campaign.final,
         problem=problem.name,
@@ -118,6 +118,7 @@ def render(recorded: RecordedCampaign, validation: ValidationResult | None) -> s
     return html(
         "page.html",
         campaign=recorded.run.campaign,
+        ended=ending.of(recorded.run).words,
         population=population,
         answer=answer(recorded, validation),
         counts=", ".join(f"{n} {v}" for v, n in population.verdicts().items() if n),
