@@ -13,9 +13,9 @@ from kernel_scientist.compilers.cpp import load
 from kernel_scientist.compilers.request import CompileError
 
 if TYPE_CHECKING:
-    from kernel_scientist.api import compare, doctor, evaluate, optimize, suite, validate
+    from kernel_scientist.api import check, compare, doctor, evaluate, optimize, suite, validate
 
-__all__ = ["CompileError", "compare", "doctor", "evaluate", "load", "optimize", "suite", "validate"]
+__all__ = ["CompileError", "check", "compare", "doctor", "evaluate", "load", "optimize", "suite", "validate"]
 
 __version__ = "0.1.0"
 

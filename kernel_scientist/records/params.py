@@ -14,7 +14,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.overrides import apply, no_text
 
-Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy"]
+Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy", "agent"]
 PLAYBOOK = "playbook"
 """The model name that selects the rule-based agent instead of a model."""
 WRITER = "writer"

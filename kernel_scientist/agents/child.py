@@ -1,0 +1,89 @@
+"""The child process in which calls are done: `python -m kernel_scientist.agents.child`.
+
+Standard input brings one call a line, `{"call": NAME, "arguments": {...}, "settings": {...}}`. Standard output has the
+progress of that call, `{"progress": TEXT}`, and then its end, `{"result": {...}}` or `{"error": SENTENCE}`. All else
+that is printed here goes to standard error. Whoever cancels a call kills this process.
+"""
+
+import json
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from typing import IO, Any
+
+from kernel_scientist.agents import work
+from kernel_scientist.agents.work import Settings
+from kernel_scientist.records import environment
+from kernel_scientist.records.errors import InfrastructureError, SetupError, one_line
+
+Call = Callable[..., dict[str, Any]]
+LOOKS = ("problems", "problem")
+"""Calls that measure nothing."""
+
+
+class Child:
+    """Does calls, one after the other."""
+
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        """`send`: sends one message."""
+        self._send = send
+
+    def serve(self, requests: IO[str]) -> None:
+        """Answer calls until there are no more."""
+        for line in requests:
+            self._send(self.answer(json.loads(line)))
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do one call; return its end."""
+        try:
+            result = self._call(request["call"])(Settings(**request["settings"]), **request["arguments"])
+            return {"result": work.without_held_out(result)}
+        except SetupError as error:
+            return {"error": one_line(error)}
+        except InfrastructureError as error:
+            return {"error": f"{one_line(error)}; nothing was decided about the kernel, try again"}
+        except Exception as error:
+            traceback.print_exc()
+            return {"error": f"an error of the laboratory, not of the call: {type(error).__name__}: {one_line(error)}"}
+
+    def _call(self, name: str) -> Call:
+        """Return the function of a call."""
+        return getattr(work, name)
+
+
+class _Progress(logging.Handler):
+    """Sends what the laboratory says it is doing."""
+
+    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+        super().__init__(logging.INFO)
+        self._send = send
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one message."""
+        self._send({"progress": record.getMessage()})
+
+
+def main() -> None:
+    """Answer the calls that standard input brings."""
+    environment.prepare()
+    answers, turn = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8"), threading.Lock()
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def send(message: dict[str, Any]) -> None:
+        with turn:  # several threads of a campaign say what they do
+            answers.write(json.dumps(message) + "\n")
+            answers.flush()
+
+    progress = logging.getLogger("kernel_scientist.progress")
+    progress.setLevel(logging.INFO)
+    progress.propagate = False
+    progress.addHandler(_Progress(send))
+    Child(send).serve(sys.stdin)
+    os._exit(0)  # as the command line does: taking down the libraries takes half a second
+
+
+if __name__ == "__main__":
+    main()
