@@ -12,15 +12,18 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from kernel_scientist.agents import work
 from kernel_scientist.agents.work import Settings
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError, one_line
 
+if TYPE_CHECKING:
+    from kernel_scientist.agents.campaigns import Campaigns
+
 Call = Callable[..., dict[str, Any]]
-LOOKS = ("problems", "problem")
+LOOKS = ("problems", "problem", "history", "kernel")
 """Calls that measure nothing."""
 
 
@@ -30,11 +33,14 @@ class Child:
     def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
         """`send`: sends one message."""
         self._send = send
+        self._campaigns: Campaigns | None = None
 
     def serve(self, requests: IO[str]) -> None:
         """Answer calls until there are no more."""
         for line in requests:
             self._send(self.answer(json.loads(line)))
+        if self._campaigns is not None:
+            self._campaigns.close()
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do one call; return its end."""
@@ -50,7 +56,17 @@ class Child:
             return {"error": f"an error of the laboratory, not of the call: {type(error).__name__}: {one_line(error)}"}
 
     def _call(self, name: str) -> Call:
-        """Return the function of a call."""
+        """Return the function of a call. What records imports MLflow, which takes seconds."""
+        if name in ("begin", "submit", "confirm"):
+            if self._campaigns is None:
+                from kernel_scientist.agents.campaigns import Campaigns
+
+                self._campaigns = Campaigns()
+            return getattr(self._campaigns, name)
+        if name in ("history", "kernel"):
+            from kernel_scientist.agents import history
+
+            return history.campaign if name == "history" else history.kernel
         return getattr(work, name)
 
 

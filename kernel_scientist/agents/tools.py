@@ -5,6 +5,7 @@ from typing import Annotated
 from mcp.server.fastmcp import FastMCP
 from pydantic import Field
 
+from kernel_scientist.agents import campaign_tools
 from kernel_scientist.agents.arguments import File, ProblemName, ReadOnly, Source, TargetName
 from kernel_scientist.agents.children import Call, Children, Json
 
@@ -13,6 +14,7 @@ def add(server: FastMCP[None], children: Children) -> None:
     """Add the tools to a server."""
     _add_problems(server, children)
     _add_kernels(server, children)
+    campaign_tools.add(server, children)
 
 
 def _add_problems(server: FastMCP[None], children: Children) -> None:
