@@ -1,17 +1,20 @@
 """The server: tools and resources over stdio, or over HTTP on this machine. Bad input is one sentence."""
 
+import os
 import socket
-from collections.abc import Sequence
-from importlib import resources as files
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import anyio
 from mcp.server.fastmcp import FastMCP
-from mcp.server.fastmcp.exceptions import ToolError
+from mcp.server.fastmcp.exceptions import ResourceError, ToolError
+from mcp.server.lowlevel.helper_types import ReadResourceContents
+from mcp.server.stdio import stdio_server
 from mcp.types import ContentBlock
-from pydantic import ValidationError
+from pydantic import AnyUrl, ValidationError
 
-from kernel_scientist.agents import tools
+from kernel_scientist.agents import resources, tools
 from kernel_scientist.agents.children import Children
 from kernel_scientist.agents.process import CallError
 from kernel_scientist.agents.work import Settings
@@ -45,6 +48,24 @@ class Server(FastMCP[None]):
         except ToolError as error:
             raise ToolError(_sentence(name, error)) from error
 
+    async def read_resource(self, uri: AnyUrl | str) -> Iterable[ReadResourceContents]:
+        """Read a resource. Raises ResourceError with one sentence."""
+        try:
+            return await super().read_resource(uri)
+        except Exception as error:
+            inner: BaseException | None = error
+            while inner is not None and not isinstance(inner, CallError):
+                inner = inner.__context__
+            raise ResourceError(str(inner or error)) from error
+
+    async def serve_stdio(self) -> None:
+        """Serve until standard input ends. What else prints to standard output prints to standard error instead."""
+        requests = os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8", errors="replace")
+        answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        async with stdio_server(anyio.wrap_file(requests), anyio.wrap_file(answers)) as (read, write):
+            await self._mcp_server.run(read, write, self._mcp_server.create_initialization_options())
+
 
 def _sentence(tool: str, error: ToolError) -> str:
     """Return what was wrong with a call."""
@@ -68,9 +89,10 @@ async def _serve(settings: Settings, port: int | None) -> None:
     server = Server(NAME, INSTRUCTIONS, host=HOST, port=port or 0, log_level="WARNING")
     children = Children(settings, reads_files=port is None)
     tools.add(server, children)
+    resources.add(server, children)
     try:
         if port is None:
-            await server.run_stdio_async()
+            await server.serve_stdio()
         else:
             await _serve_http(server, port)
     finally:
@@ -93,8 +115,3 @@ def _require_free(port: int) -> None:
             probe.bind((HOST, port))
         except OSError as error:
             raise SetupError(f"--http {port}: cannot serve at {HOST}:{port}: {error.strerror}") from error
-
-
-def skill() -> str:
-    """Return the skill file that the package carries."""
-    return files.files("kernel_scientist.agents").joinpath("SKILL.md").read_text()

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -24,14 +25,16 @@ CLIENT = Implementation(name="a-client", version="1")
 Talk = Callable[[ClientSession], Awaitable[None]]
 
 
-def over_stdio(lab: Path, talk: Talk, *options: str, log: Path | None = None, **extra: str) -> None:
-    """Start a server and have a client talk to it. `log`: gets what the server prints to standard error."""
+def over_stdio(lab: Path, talk: Talk, *options: str, sent: Path | None = None, **extra: str) -> None:
+    """Start a server and have a client talk to it. `sent`: gets a copy of all bytes that the client gets."""
 
     async def main() -> None:
-        with (log or lab / "server.log").open("w") as errors:
-            arguments = ["-m", "kernel_scientist", "mcp", *QUICK, *options]
+        with (lab / "server.log").open("w") as errors:
+            command = [sys.executable, "-m", "kernel_scientist", "mcp", *QUICK, *options]
+            if sent:
+                command = ["sh", "-c", f"{shlex.join(command)} | tee {shlex.quote(str(sent))}"]
             environment = lab_environment(lab, **extra)
-            server = StdioServerParameters(command=sys.executable, args=arguments, env=environment, cwd=lab)
+            server = StdioServerParameters(command=command[0], args=command[1:], env=environment, cwd=lab)
             async with stdio_client(server, errlog=errors) as streams, opened(*streams) as session:
                 await talk(session)
 

@@ -61,6 +61,10 @@ def test_eight_kernels_by_a_client_are_a_campaign_like_any_other(lab: Path, pref
         assert one["source"] == source.replace(*EDITS[0]) and one["hypothesis"] == "edit 0: fewer instructions"
         told["confirmed"] = await result(session, "confirm", **here)
         told["history"] = await result(session, "history")
+        other = await result(session, "begin_campaign", problem="identity", evaluations=1)
+        sides = {"first": [campaign], "second": [other["campaign"]]}
+        compared = await result(session, "compare", **sides, recorded=True)
+        assert [pair["first"]["campaign"] for pair in compared["pairs"]] == [campaign]
 
     over_stdio(lab, talk, *CONFIRM_QUICKLY, PREFECT_API_URL=prefect_api)
     confirmed, shown = told["confirmed"], told["history"]
