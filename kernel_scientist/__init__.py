@@ -13,10 +13,21 @@ from kernel_scientist.compilers.cpp import load
 from kernel_scientist.compilers.request import CompileError
 
 if TYPE_CHECKING:
-    from kernel_scientist.api import compare, doctor, evaluate, export_evidence, optimize, suite, validate, verify
+    from kernel_scientist.api import (
+        check,
+        compare,
+        doctor,
+        evaluate,
+        export_evidence,
+        optimize,
+        suite,
+        validate,
+        verify,
+    )
 
 __all__ = [
     "CompileError",
+    "check",
     "compare",
     "doctor",
     "evaluate",

@@ -50,6 +50,25 @@ def evaluate(
     return single.evaluate(str(file), params, _text(against))
 
 
+def check(
+    file: File,
+    problem: str | None = None,
+    target: str | None = None,
+    is_executed: bool = True,
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+) -> EvaluationResult:
+    """Compile one kernel file and compare its outputs on every checking case; nothing is timed, and no flow runs.
+
+    `is_executed`: without it the kernel is only compiled. `target`: as for `evaluate`, but no pool.
+    """
+    from kernel_scientist.campaign import preflight, single
+
+    params = load(params_file, overrides, _named(problem, target))
+    preflight.kernels(params, [Path(file)])
+    return single.check(str(file), params, is_executed)
+
+
 def validate(
     file: File | None = None,
     problem: str | None = None,

@@ -54,6 +54,8 @@ class Plan:
     def planned(self) -> int:
         """Return how many kernels the parameters ask for: first kernels, experiments and tuned kernels."""
         search, tuned = self.params.search, len(self.population.tuned()) + len(self.ledger.tuning())
+        if search.strategy == "agent":
+            return self.params.budget.kernels
         return min(len(self.beginning) + search.generations * search.experiments + tuned, self.params.budget.kernels)
 
     def elapsed_s(self) -> float:
@@ -90,6 +92,8 @@ class Plan:
         if self.late():
             spent, limit = self.elapsed_s() / 60, self.params.budget.minutes
             return f"the budget of minutes is spent (budget.minutes is {limit:g}, {spent:.1f} are gone)"
+        if self.params.search.strategy == "agent":
+            return "its kernels are submitted by an agent (search.strategy is agent)"
         if tried >= self.planned:
             return f"{ALL_DONE} (search.generations is {self.params.search.generations})"
         return self.stuck or self.llm_budget.exhausted()
@@ -158,7 +162,8 @@ class Plan:
         """Return a job for the fastest kernel to tune: one per generation, within tuning's share of the time budget."""
         population, full = self.population, self.ledger.tried >= self.params.budget.kernels
         enough = len(population.tuned()) >= population.generations() or self.tuned_enough()
-        if not self.params.tuning.tries or full or enough or self.ledger.tuning() or self.late():
+        by_agent = self.params.search.strategy == "agent"
+        if by_agent or not self.params.tuning.tries or full or enough or self.ledger.tuning() or self.late():
             return []
         if (chosen := tunables.candidate(population, self.params.tuning.promising, self._untunable)) is None:
             return []

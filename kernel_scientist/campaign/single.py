@@ -14,7 +14,7 @@ from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.population.lineage import distinct_name
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import own_name
-from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params
@@ -38,6 +38,21 @@ def evaluate(
             others.append(TimedSource(name=name, source=read_kernel(Path(against))))
         evaluation = own_name.of(evaluated(context, kernel, others), Path(file).name)
         return results.of_evaluation(context, evaluation, others[-1].name)
+
+
+def check(file: str, params: Params, is_executed: bool = True) -> EvaluationResult:
+    """Compile one kernel file and compare its outputs on every checking case; nothing is timed.
+
+    `is_executed`: without it the kernel is only compiled.
+    """
+    with _opened(file, params, FUNCTIONS, None) as (context, kernel):
+        step: Callable[[Kernel], Evaluation] = partial(context.steps.compile, context)
+        if not is_executed:
+            if context.target.builder is None:
+                raise SetupError(f"target {params.target!r}: kernels are not compiled on this host")
+            step = context.target.builder.compile
+        evaluation = decided(step)(kernel)
+        return results.of_evaluation(context, own_name.of(evaluation, Path(file).name), REFERENCE)
 
 
 @decided

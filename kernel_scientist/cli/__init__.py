@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from kernel_scientist import __version__
+from kernel_scientist.cli.agents import mcp
 from kernel_scientist.cli.common import UNDECIDED
 from kernel_scientist.cli.imported import kernels
 from kernel_scientist.cli.laboratory import init
@@ -44,6 +45,7 @@ OF_EXTRAS = (
     "prefect",
     "dvc",
     "litellm",
+    "mcp",
 )
 """Packages that an installation without extras lacks."""
 
@@ -121,6 +123,7 @@ SECTIONS = {
     "One kernel": (evaluate, validate, compile),
     "Campaigns": (optimize, suite, watch, report, compare, export, verify, ui),
     "Problems": (problems, kernels, cases, baseline),
+    "Agents": (mcp,),
     "This machine": (init, doctor, calibrate),
 }
 """The commands by what they are about, as `--help` lists them."""

@@ -1,0 +1,105 @@
+"""A child process that does one call at a time. A call that is cancelled ends it, with all that it has started."""
+
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import anyio
+import psutil
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from kernel_scientist.agents.work import Settings
+
+COMMAND = (sys.executable, "-m", "kernel_scientist.sandbox.lifetime", sys.executable, "-m")
+"""Begins the command of a process that ends with this one."""
+CHILD = "kernel_scientist.agents.child"
+MOST_BYTES = 64 << 20
+"""Of one message of the child process."""
+CLOSE_S = 1.0
+"""How long it may take to end when there is nothing more to do, in seconds."""
+WAITING = "waiting for another call to end"
+Tell = Callable[[str], Awaitable[None]]
+
+
+class CallError(Exception):
+    """A call that was refused or failed: one sentence."""
+
+
+class ChildProcess:
+    """The process, started by the first call and again after a call was cancelled."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._turn = anyio.Lock()
+        self._process: Process | None = None
+        self._messages: BufferedByteReceiveStream | None = None
+
+    async def ask(self, call: str, arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+        """Return the result of a call; `tell` gets its progress. Raises CallError.
+
+        Cancelled, it kills the process and its descendants before it ends.
+        """
+        if self._turn.locked():
+            await tell(WAITING)
+        async with self._turn:
+            try:
+                process, messages = await self._started()
+                request = {"call": call, "arguments": {**arguments}, "settings": asdict(self.settings)}
+                assert process.stdin is not None
+                await process.stdin.send(json.dumps(request).encode() + b"\n")
+                while True:
+                    message = json.loads(await messages.receive_until(b"\n", MOST_BYTES))
+                    if "progress" not in message:
+                        break
+                    await tell(message["progress"])
+            except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError) as error:
+                await self._kill()
+                raise CallError(f"the process that did `{call}` ended before it was done; try again") from error
+            except BaseException:
+                await self._kill()
+                raise
+        if "error" in message:
+            raise CallError(message["error"])
+        return message["result"]
+
+    async def close(self) -> None:
+        """Let the process end by itself, or kill it."""
+        if self._process is None:
+            return
+        with anyio.move_on_after(CLOSE_S):
+            assert self._process.stdin is not None
+            await self._process.stdin.aclose()
+            await self._process.wait()
+        await self._kill()
+
+    async def _started(self) -> tuple[Process, BufferedByteReceiveStream]:
+        if self._process is None or self._messages is None or self._process.returncode is not None:
+            self._process = await anyio.open_process([*COMMAND, CHILD], stderr=None, start_new_session=True)
+            assert self._process.stdout is not None
+            self._messages = BufferedByteReceiveStream(self._process.stdout)
+        return self._process, self._messages
+
+    async def _kill(self) -> None:
+        process, self._process, self._messages = self._process, None, None
+        if process is None:
+            return
+        with anyio.CancelScope(shield=True):
+            kill_tree(process.pid)
+            await process.aclose()
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process and its descendants. It is stopped before they are listed, so that it starts no more of them."""
+    try:
+        parent = psutil.Process(pid)
+        parent.suspend()
+        for one in (*parent.children(recursive=True), parent):
+            try:
+                one.kill()
+            except psutil.NoSuchProcess:
+                pass  # it ended meanwhile
+    except psutil.NoSuchProcess:
+        pass
