@@ -296,6 +296,26 @@ def test_a_kernel_whose_code_is_that_of_its_base_is_told_so() -> None:
     assert "+0.0 % (predicted); registers, instruction counts and launches are those of k00002" in row
 
 
+@pytest.mark.parametrize("role", ["designer", "judge", "distiller"])
+def test_who_reads_of_gains_knows_what_a_percent_is(role: str, example: tuple[str, dict[str, str]]) -> None:
+    assert example[1][role].count("A gain in percent is the base's time divided by the kernel's, minus 1") == 1
+
+
+def test_the_distiller_gets_the_bases_times_and_the_whole_description(on_gpu_model: dict[str, str]) -> None:
+    text = on_gpu_model["distiller"]
+    assert "| case | k00002 us | k00003 us | k00004 us |" in text and "Tolerance: rtol 2e-2" in text
+    assert text.count("tiles of 128 x 128") == 2, "once as a heading, once as k00005's base"
+
+
+def test_another_way_to_the_same_end_is_allowed(example: tuple[str, dict[str, str]]) -> None:
+    assert "Another way to the same end" in example[1]["writer"] and "in another way" in example[1]["judge"]
+
+
+def test_operations_of_torch_count_as_launches_on_a_gpu_model(on_gpu_model: dict[str, str]) -> None:
+    for text in ("count as one launch each", "one for each of torch's operations too"):
+        assert text in on_gpu_model["writer"]
+
+
 @pytest.mark.parametrize("role", ["selector", "designer", "writer", "distiller"])
 def test_kernels_in_progress_are_named(role: str, on_gpu_model: dict[str, str]) -> None:
     assert "- k00006, on k00003: split along k where tiles are few (writing)" in on_gpu_model[role]
