@@ -173,7 +173,7 @@ def test_a_document_that_the_plan_names_is_cut_at_a_section_where_it_does_not_fi
 
 
 def test_what_a_short_document_leaves_of_its_share_goes_to_a_longer_one() -> None:
-    long = document("long", text="## One\n\n" + "quokka " * 40 + "\n\n## Two\n\n" + "b " * 80, topics=("quokka",))
+    long = document("long", text="## One\n\n" + "quokka " * 40 + "\n\n## Two\n\n" + "b b" * 80, topics=("quokka",))
     short = document("short", text="numbat", topics=("numbat",))
     whole = estimated_tokens(long.text) + estimated_tokens(short.text)
     chosen = choose([long, short], "words", "cpp", "cpu", whole, plan="a quokka and a numbat")
