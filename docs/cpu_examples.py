@@ -46,6 +46,8 @@ CPU = CpuInfo(
     model="Intel(R) Xeon(R) Platinum 8488C",
     generation="Sapphire Rapids",
     clock="3.8 GHz at most",
+    physical=1,
+    shared=frozenset({"L3"}),
 )
 _PER_NS = CPU.cores * CPU_CLOCK_GHZ
 PEAKS = Machine(
@@ -80,7 +82,9 @@ DOTS = Experiment(
     uplift=(30, 90),
     innovation=60,
 )
-DECLINED = "scales that are folded into bf16 operands round them by 2^-9 each: beyond the tolerance where sums cancel"
+DECLINED = (
+    "scales that are folded into bf16 operands round them by up to 2^-8 each: beyond the tolerance where sums cancel"
+)
 FUSED = Experiment(
     title="all that follows the linear layer in one pass",
     description="GELU, the row's mean and variance, the normalisation and the sum are computed while a row is in L1: "

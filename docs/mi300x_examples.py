@@ -27,7 +27,7 @@ COMPILERS = {"triton": "Triton 3.7.1", "hip": "hipcc, HIP 6.4.43483"}
 LARGER = Experiment(
     title="tiles of 128 x 128",
     description="Tiles of 128 x 128 read every byte of A and B half as often as tiles of 64 x 64, and L2 is the limit "
-    "of the large cases. With 8 warps accumulator and partial sum take 32 registers per lane each, not 64.",
+    "of the large cases. With 8 waves accumulator and partial sum take 32 registers per lane each, not 64.",
     rubric=("set BLOCK_M and BLOCK_N to 128", "set num_warps to 8"),
     uplift=(10, 40),
     innovation=20,
@@ -84,7 +84,7 @@ def triton_kernels() -> tuple[Kernel, ...]:
     return (
         kernel("triton", 1, naive),
         kernel("triton", 2, tiled),
-        kernel("triton", 3, larger, 2, LARGER, "The tiles are 128 x 128, with 8 warps; nothing else was changed."),
+        kernel("triton", 3, larger, 2, LARGER, "The tiles are 128 x 128, with 8 waves; nothing else was changed."),
         kernel("triton", 4, deeper, 2, DEEPER, "num_stages is 3; nothing else was changed."),
         kernel("triton", 5, unmasked, 3, UNMASKED),
     )

@@ -6,7 +6,7 @@ from typing import Any
 from mcp.server.fastmcp import Context
 
 from kernel_scientist.agents.child import LOOKS
-from kernel_scientist.agents.process import ToolError, ChildProcess
+from kernel_scientist.agents.process import AgentCallError, ChildProcess
 from kernel_scientist.agents.work import Settings
 from kernel_scientist.compilers.source import read_file
 from kernel_scientist.records import environment
@@ -26,7 +26,7 @@ class Children:
         self._reads_files = reads_files
 
     async def ask(self, context: Call | None, call: str, arguments: Mapping[str, Any]) -> Json:
-        """Return the result of a call; its progress goes to the client of `context`. Raises ToolError."""
+        """Return the result of a call; its progress goes to the client of `context`. Raises AgentCallError."""
         count = 0
 
         async def tell(text: str) -> None:
@@ -39,19 +39,19 @@ class Children:
         return await child.ask(call, arguments, tell)
 
     def source(self, source: str, file: str) -> str:
-        """Return a kernel's text from one of two arguments. Raises ToolError."""
+        """Return a kernel's text from one of two arguments. Raises AgentCallError."""
         if bool(source) == bool(file):
-            raise ToolError("give either `source`, the kernel's text, or `file`, its path")
+            raise AgentCallError("give either `source`, the kernel's text, or `file`, its path")
         if source:
             return source
         if not self._reads_files:
-            raise ToolError("`file` is for servers over stdio: over HTTP give the kernel's text as `source`")
+            raise AgentCallError("`file` is for servers over stdio: over HTTP give the kernel's text as `source`")
         if not file.endswith(".py"):
-            raise ToolError(f"file {file!r}: a kernel is a Python file, whose name ends with .py")
+            raise AgentCallError(f"file {file!r}: a kernel is a Python file, whose name ends with .py")
         try:
             return read_file(environment.root() / file)
         except SetupError as error:
-            raise ToolError(str(error)) from error
+            raise AgentCallError(str(error)) from error
 
     async def close(self) -> None:
         """End the processes."""

@@ -24,7 +24,7 @@ WAITING = "waiting for another call to end"
 Tell = Callable[[str], Awaitable[None]]
 
 
-class ToolError(Exception):
+class AgentCallError(Exception):
     """A call that was refused or failed: one sentence."""
 
 
@@ -38,7 +38,7 @@ class ChildProcess:
         self._messages: BufferedByteReceiveStream | None = None
 
     async def ask(self, call: str, arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
-        """Return the result of a call; `tell` gets its progress. Raises ToolError.
+        """Return the result of a call; `tell` gets its progress. Raises AgentCallError.
 
         Cancelled, it kills the process and its descendants before it ends.
         """
@@ -57,12 +57,12 @@ class ChildProcess:
                     await tell(message["progress"])
             except (anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError) as error:
                 await self._kill()
-                raise ToolError(f"the process that did `{call}` ended before it was done; try again") from error
+                raise AgentCallError(f"the process that did `{call}` ended before it was done; try again") from error
             except BaseException:
                 await self._kill()
                 raise
         if "error" in message:
-            raise ToolError(message["error"])
+            raise AgentCallError(message["error"])
         return message["result"]
 
     async def close(self) -> None:

@@ -16,7 +16,7 @@ from pydantic import AnyUrl, ValidationError
 
 from kernel_scientist.agents import resources, tools
 from kernel_scientist.agents.children import Children
-from kernel_scientist.agents.process import ToolError
+from kernel_scientist.agents.process import AgentCallError
 from kernel_scientist.agents.work import Settings
 from kernel_scientist.records.errors import SetupError
 
@@ -54,7 +54,7 @@ class Server(FastMCP[None]):
             return await super().read_resource(uri)
         except Exception as error:
             inner: BaseException | None = error
-            while inner is not None and not isinstance(inner, ToolError):
+            while inner is not None and not isinstance(inner, AgentCallError):
                 inner = inner.__context__
             raise ResourceError(str(inner or error)) from error
 
@@ -70,7 +70,7 @@ class Server(FastMCP[None]):
 def _sentence(tool: str, error: ToolError) -> str:
     """Return what was wrong with a call."""
     cause = error.__cause__
-    if isinstance(cause, ToolError):
+    if isinstance(cause, AgentCallError):
         return str(cause)
     if isinstance(cause, ValidationError):
         first = cause.errors()[0]

@@ -11,6 +11,7 @@ from pathlib import Path
 from kernel_scientist.hardware import cpu_models
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _MAX_CLOCK = Path("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
 _DECISIVE = re.compile(r"avx|amx|fma$|f16c|bmi2|gfni|vaes|vpclmul|cldemote|movdir64b")
 _DECISIVE_ARM = re.compile(r"asimd|sve|sme|i8mm|bf16|fphp|fcma|f8")
@@ -65,8 +66,31 @@ def clock() -> str:
 
 
 def cores() -> int:
-    """Return the number of cores this process may use."""
+    """Return the number of logical CPUs this process may use; `physical_cores` may be fewer."""
     return len(os.sched_getaffinity(0))
+
+
+def physical_cores() -> int:
+    """Return on how many cores those CPUs lie: hyperthreads of one core share its units, L1 and L2."""
+    return len({_siblings(number) for number in os.sched_getaffinity(0)})
+
+
+def shared_caches() -> frozenset[str]:
+    """Return the levels of cache, such as `L3`, of which one serves several cores; empty where the system is silent."""
+    found = set[str]()
+    for index in _CACHES.glob("index*"):
+        with contextlib.suppress(OSError):
+            level, cpus = ((index / name).read_text().strip() for name in ("level", "shared_cpu_list"))
+            found |= {f"L{level}"} if cpus != _siblings(0) else set()
+    return frozenset(found)
+
+
+def _siblings(number: int) -> str:
+    """Return the logical CPUs of one core, as Linux lists them; the number itself where it does not."""
+    try:
+        return Path(_TOPOLOGY.format(number)).read_text().strip()
+    except OSError:
+        return str(number)
 
 
 def scalable_bytes(kind: str) -> int:

@@ -18,6 +18,12 @@ FMA_UNITS, ARM_FMA_UNITS = 2, 6
 AMX_INT8, AMX_HALF = 2048, 1024
 """Operations per clock of a core's tile unit: TDPBSSD and TDPBF16PS do 16 x 16 x 64 and 16 x 16 x 32 multiplications
 with additions in 16 clocks (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX)."""
+NATIVE = {
+    "bf16": {"avx512_bf16", "amx_bf16"},
+    "fp16": {"avx512_fp16", "amx_fp16"},
+    "int8": {"avx512_vnni", "avx_vnni", "amx_int8"},
+}
+"""Features of which one gives a type arithmetic of its own on x86, beside fp64 and fp32."""
 Limit = Literal["memory", "arithmetic"]
 
 
@@ -76,6 +82,15 @@ def operations_per_clock(features: frozenset[str], vector_bytes: int, sve: int =
     if "amx_int8" in features:
         int8 = max(int8, AMX_INT8)
     return {"fp64": fp32 / 2, "fp32": fp32, **dict.fromkeys(("bf16", "fp16", "fp8"), half), "int8": int8}
+
+
+def native_operations(features: frozenset[str], vector_bytes: int) -> dict[str, float]:
+    """Return the operations per clock of an x86 core by type, as `operations_per_clock`, of types with instructions of
+    their own. Cores with one unit of the widest vector have half of it."""
+    rates = operations_per_clock(features - {"amx_fp16"}, vector_bytes)
+    rates["fp16"] = operations_per_clock(features - {"amx_bf16"}, vector_bytes)["fp16"]
+    own = {name for name, needed in NATIVE.items() if needed & features}
+    return {name: rate for name, rate in rates.items() if name in ("fp64", "fp32") or name in own}
 
 
 def floor_us(work: Work, machine: Machine) -> float:

@@ -24,7 +24,7 @@ SHIM = Path(__file__).with_name("kernelbench_reference.py")
 ADAPTER = "\n\nfrom reference import adapted as _adapted\n\ncustom_kernel = _adapted(ModelNew)\n"
 COMPILING = "_forward = torch.compile(_forward, dynamic=False)\ncustom_kernel = ref_kernel\n"
 CONTRACT = (
-    "The reference is the class Model below. A kernel gets data = (*inputs, parameters, init_inputs): the tensors of "
+    "The reference is the file's class Model. A kernel gets data = (*inputs, parameters, init_inputs): the tensors of "
     "get_inputs(), a dict of Model's parameters and buffers by name (their values differ from call to call), and the "
     "list of get_init_inputs(); it returns what Model.forward returns. Instead of custom_kernel(data) the file may "
     "define a class ModelNew with Model's constructor, forward and parameter names: it is constructed once, its "

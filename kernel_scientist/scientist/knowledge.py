@@ -160,13 +160,15 @@ def _plain(text: str) -> str:
 
 
 def _fitting(first: Sequence[Document], rest: Sequence[Document], tokens: int) -> Iterator[Document]:
-    """Yield the first documents, each within its share of what is left, then the others that fit."""
-    left = tokens
-    for place, whole in enumerate(first):
-        document = whole.within(left // (len(first) - place))
-        left -= estimated_tokens(document.text)
-        if document.text:
-            yield document
+    """Yield the first documents, each cut to its share at the end of a section, then the others that fit.
+
+    Shares are equal; what shorter documents leave of theirs goes to longer ones.
+    """
+    left, cut = tokens, dict[int, Document]()
+    for done, place in enumerate(sorted(range(len(first)), key=lambda i: len(first[i].text))):
+        cut[place] = first[place].within(left // (len(first) - done))
+        left -= estimated_tokens(cut[place].text)
+    yield from (cut[place] for place in range(len(first)) if cut[place].text)
     for document in rest:
         if (cost := estimated_tokens(document.text)) <= left:
             left -= cost

@@ -48,12 +48,17 @@ class CpuInfo:
     """Such as `Emerald Rapids`; empty if it is not known."""
     clock: str = ""
     """What the system says of the clock; empty if nothing."""
+    physical: int = 0
+    """Cores on which the `cores` logical CPUs lie; 0: as many."""
+    shared: frozenset[str] = frozenset()
+    """Levels of cache of which one serves several cores."""
 
     @staticmethod
     def of_this_machine() -> "CpuInfo":
         """Return the description of this machine's CPU."""
         named = cpu.model(), cpu.generation(), cpu.clock()
-        return CpuInfo(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), *named)
+        shared = cpu.physical_cores(), cpu.shared_caches()
+        return CpuInfo(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), *named, *shared)
 
 
 @dataclass(frozen=True)

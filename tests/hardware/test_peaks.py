@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from kernel_scientist.evaluation.timing import measured_peaks
 from kernel_scientist.hardware import cpu, cpu_models, measured
 from kernel_scientist.hardware.gpus import GPUS
-from kernel_scientist.hardware.peaks import Machine, floor_us, operations_per_clock, roofline_us, this_cpu
+from kernel_scientist.hardware.peaks import (
+    Machine,
+    floor_us,
+    native_operations,
+    operations_per_clock,
+    roofline_us,
+    this_cpu,
+)
 from kernel_scientist.records.kernel import Work
 
 AVX512 = frozenset({"avx", "avx2", "fma", "avx512f", "avx512bw"})
@@ -71,6 +78,24 @@ def test_features_that_decide_a_design_are_named() -> None:
     assert cpu.instruction_sets(frozenset(x86 | {"smep", "sme", "fxsr"})) == sorted(x86)
     arm = {"asimd", "sve2", "i8mm", "bf16", "sme", "fphp"}
     assert cpu.instruction_sets(frozenset(arm | {"aes", "crc32"})) == sorted(arm)
+
+
+def test_hyperthreads_of_one_core_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 1 <= cpu.physical_cores() <= cpu.cores()
+    monkeypatch.setattr(cpu, "_TOPOLOGY", str(tmp_path / "{}"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4, 5})
+    for number, siblings in enumerate(("0,4", "1,5", "2,6", "3,7", "0,4")):
+        (tmp_path / str(number)).write_text(f"{siblings}\n")
+    (tmp_path / "5").write_text("1,5\n")
+    assert (cpu.physical_cores(), cpu.cores()) == (2, 4)
+    assert cpu.shared_caches() <= cpu.caches().keys()
+
+
+def test_a_type_has_a_rate_of_its_own_only_by_instructions_of_its_own() -> None:
+    assert native_operations(AVX512, 64) == {"fp64": 32, "fp32": 64}
+    tiles = native_operations(AVX512 | {"avx512_fp16", "avx512_bf16", "amx_bf16", "avx512_vnni", "amx_int8"}, 64)
+    assert tiles == {"fp64": 32, "fp32": 64, "bf16": 1024, "fp16": 128, "int8": 2048}
+    assert native_operations(frozenset({"avx2", "avx_vnni"}), 32) == {"fp64": 16, "fp32": 32, "int8": 128}
 
 
 def test_measured_peaks_are_below_the_bounds_and_kept_for_a_day(

@@ -172,6 +172,14 @@ def test_a_document_that_the_plan_names_is_cut_at_a_section_where_it_does_not_fi
     assert choose([long], "quokka", "cpp", "cpu", 30) == ()
 
 
+def test_what_a_short_document_leaves_of_its_share_goes_to_a_longer_one() -> None:
+    long = document("long", text="## One\n\n" + "quokka " * 40 + "\n\n## Two\n\n" + "b b" * 80, topics=("quokka",))
+    short = document("short", text="numbat", topics=("numbat",))
+    whole = estimated_tokens(long.text) + estimated_tokens(short.text)
+    chosen = choose([long, short], "words", "cpp", "cpu", whole, plan="a quokka and a numbat")
+    assert {d.name: d.text for d in chosen} == {"long": long.text, "short": short.text}
+
+
 @pytest.mark.parametrize("plan", ["AMX tiles for the products", "decode to bf16, multiply by tdpbf16ps"])
 def test_a_plan_for_amx_gets_its_notes_whatever_the_base_is(plan: str) -> None:
     base = read_kernel(ROOT / "problems/fp8-blockwise-gemm/seeds/cpp_blocked.py")

@@ -22,6 +22,7 @@ from kernel_scientist.records.params import ROLES
 from kernel_scientist.scientist import prompts
 from kernel_scientist.scientist.context import outcomes
 from kernel_scientist.scientist.roles import FOCUSES, Assignment, CpuInfo
+from kernel_scientist.workers.shared_memory import SharedMemory
 from tests.conftest import ROOT
 
 CPU = CpuInfo(
@@ -268,7 +269,7 @@ def test_the_loops_instructions_come_with_cycles(role: str, on_gpu_model: dict[s
     assert "vector 588 cycles (131 valu, 16 valu_packed); matrix 512 cycles (16 v_mfma_f32_32x32x16_fp8_fp8)" in text
     assert (
         "outside of loops: vector 2576 cycles" in text
-        and "8 warps, 162 registers per lane, 32768 B LDS; workgroups per compute unit: 1" in text
+        and "8 waves, 162 registers per lane, 32768 B LDS; workgroups per compute unit: 1" in text
     )
 
 
@@ -294,6 +295,44 @@ def test_a_kernel_whose_code_is_that_of_its_base_is_told_so() -> None:
     text = write_prompts.prompts(assignment, Population(tuple(trials)))["designer"]
     (row,) = (line for line in text.splitlines() if line.startswith("| k00004"))
     assert "+0.0 % (predicted); registers, instruction counts and launches are those of k00002" in row
+
+
+@pytest.mark.parametrize("role", ["designer", "judge", "distiller"])
+def test_who_reads_of_gains_knows_what_a_percent_is(role: str, example: tuple[str, dict[str, str]]) -> None:
+    assert example[1][role].count("A gain in percent is the base's time divided by the kernel's, minus 1") == 1
+
+
+def test_the_distiller_gets_the_bases_times_and_the_whole_description(on_gpu_model: dict[str, str]) -> None:
+    text = on_gpu_model["distiller"]
+    assert "| case | k00002 us | k00003 us | k00004 us |" in text and "Tolerance: rtol 2e-2" in text
+    assert text.count("tiles of 128 x 128") == 2, "once as a heading, once as k00005's base"
+
+
+def test_advice_gives_ranges_over_the_cases_that_it_is_about(on_gpu_model: dict[str, str]) -> None:
+    for text in (
+        "all 18 cases: limited by what a program does one after the other",
+        "8 of 18 cases, m1024-n4608-k7168 the slowest: 32 to 288 programs leave 16 to 272 of 304 CUs idle",
+    ):
+        assert text in on_gpu_model["designer"]
+
+
+def test_the_cpus_cores_caches_rates_and_alignment_are_told(on_cpu: dict[str, str]) -> None:
+    for text in (
+        "2 logical CPUs may be used, hyperthreads of 1 core: those of one core share",
+        "L2 2048 KiB per core, L3 32768 KiB for several cores",
+        "computed for one core at 3.8 GHz, in GFLOP/s at most: fp64 122, fp32 243, bf16 3891, fp16 486, int8 7782",
+        f"begins at a multiple of {SharedMemory.LINE} bytes",
+    ):
+        assert text in on_cpu["writer"]
+
+
+def test_another_way_to_the_same_end_is_allowed(example: tuple[str, dict[str, str]]) -> None:
+    assert "Another way to the same end" in example[1]["writer"] and "in another way" in example[1]["judge"]
+
+
+def test_operations_of_torch_count_as_launches_on_a_gpu_model(on_gpu_model: dict[str, str]) -> None:
+    for text in ("count as one launch each", "one for each of torch's operations too"):
+        assert text in on_gpu_model["writer"]
 
 
 @pytest.mark.parametrize("role", ["selector", "designer", "writer", "distiller"])

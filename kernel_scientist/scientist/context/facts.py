@@ -2,12 +2,20 @@
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kernel_scientist.hardware import measured
 from kernel_scientist.hardware.cpu import instruction_sets
-from kernel_scientist.hardware.peaks import Machine, floor_limit, floor_us, roofline_limit, roofline_us
+from kernel_scientist.hardware.peaks import (
+    Machine,
+    floor_limit,
+    floor_us,
+    native_operations,
+    roofline_limit,
+    roofline_us,
+)
 from kernel_scientist.population.entry import order, over_base, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial, geomean
@@ -17,7 +25,7 @@ from kernel_scientist.scientist.context.outcomes import NOT_PAIRED, conditions, 
 from kernel_scientist.scientist.context.problem_facts import as_reference
 from kernel_scientist.scientist.prompts import rounded_us
 from kernel_scientist.scientist.proposals import missing
-from kernel_scientist.scientist.roles import Assignment
+from kernel_scientist.scientist.roles import Assignment, CpuInfo
 
 MOST_KERNELS = 60
 """Rows of the table of all kernels."""
@@ -37,16 +45,48 @@ def machine(assignment: Assignment) -> list[str]:
     if not math.isfinite(assignment.peaks.memory_gbps):
         return [f"{assignment.peaks.name}; its peaks and caches are not known here, so there are no roofline floors"]
     cpu = assignment.cpu
-    caches = ", ".join(f"{level} {size >> 10} KiB" for level, size in cpu.caches.items())
     name = ", ".join(part for part in (cpu.model, cpu.generation, cpu.clock) if part)
     return [
-        f"{name}; {cpu.cores} cores may be used; caches: {caches or 'unknown'}",
+        f"{name}; {_cores(cpu)}; caches: {_caches(cpu) or 'unknown'}",
         f"vector registers of {cpu.vector_bytes} bytes; instruction sets: "
         f"{', '.join(instruction_sets(cpu.features)) or 'none listed'}",
-        *measured.described(measured.kept(cpu.model, cpu.cores)),
+        *measured.described(peaks := measured.kept(cpu.model, cpu.cores)),
+        *([] if peaks else _computed(cpu)),
         f"{assignment.compiler or 'g++'}, C++20, OpenMP; the OpenMP threads, which torch's operators use too, exist "
         "before the timed calls",
+        "each tensor with memory of its own begins at a multiple of 64 bytes, those of `data` and those that torch "
+        "allocates; rows within it may not",
         "a time is the wall time per call, Python code included, of calls in a row, each on inputs of its own",
+    ]
+
+
+def _cores(cpu: CpuInfo) -> str:
+    """Return how many cores may be used, or how many hyperthreads of them."""
+    if cpu.physical in (0, cpu.cores):
+        return f"{cpu.cores} cores may be used"
+    one = cpu.physical == 1
+    return (
+        f"{cpu.cores} logical CPUs may be used, hyperthreads of {cpu.physical} core{'' if one else 's'}: "
+        "those of one core share its vector and matrix units, L1 and L2"
+    )
+
+
+def _caches(cpu: CpuInfo) -> str:
+    shared = {level: " for several cores" if level in cpu.shared else " per core" for level in cpu.caches}
+    return ", ".join(
+        f"{level} {size >> 10} KiB{shared[level] if cpu.shared else ''}" for level, size in cpu.caches.items()
+    )
+
+
+def _computed(cpu: CpuInfo) -> list[str]:
+    """Return an x86 core's arithmetic by type at its clock; empty if that is not known."""
+    if "asimd" in cpu.features or not (clock := re.match(r"[\d.]+", cpu.clock)):
+        return []
+    rates = native_operations(cpu.features, cpu.vector_bytes)
+    listed = ", ".join(f"{name} {rate * float(clock[0]):.0f}" for name, rate in rates.items())
+    return [
+        f"computed for one core at {clock[0]} GHz, in GFLOP/s at most: {listed}; a multiplication with its addition "
+        "is two"
     ]
 
 

@@ -36,6 +36,7 @@ MOST_CLASSES = 4
 """Instruction classes that are named per pipeline."""
 NAMES = {"vector": "vector", "matrix": "matrix", "lds": "LDS", "l1": "L1"}
 """Pipelines in the order of the text."""
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _TYPES = {"fp8|bf8|f8f6f4": "fp8", "xf32": "tf32", "bf16": "bf16", "f16": "fp16", "i8": "int8", "f64": "fp64"}
 """Type of a peak rate by the name of a matrix instruction; `fp32` for other names."""
 
@@ -105,21 +106,36 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
 def _advice(group: Sequence[Prediction], told: set[str]) -> list[str]:
     """Return the performance model's sentences on a group of cases, those about most cases first.
 
-    Sentences that differ in numbers only are one: that of the slowest case, with its name and how many are like it.
-    They are added to `told`, and left out if they are there.
+    Sentences that differ in numbers only are one, with the ranges of these. They are added to `told`, and left out if
+    they are there.
     """
     alike: dict[str, list[tuple[Prediction, str]]] = {}
     for prediction in sorted(group, key=lambda p: -p.time_us):
         for sentence in prediction.words:
-            alike.setdefault(re.sub(r"\d[\d.e+-]*", "#", sentence), []).append((prediction, sentence))
+            alike.setdefault(_NUMBER.sub("#", sentence), []).append((prediction, sentence))
     new = sorted((item for item in alike.items() if item[0] not in told), key=lambda item: -len(item[1]))[:MOST_ADVICE]
     told.update(form for form, _ in new)
-    return [f"{_of(cases[0][0].case, len(cases), len(group))}: {cases[0][1]}" for _, cases in new]
+    return [
+        f"{_of(cases[0][0].case, len(cases), len(group))}: {_ranged([text for _, text in cases])}" for _, cases in new
+    ]
 
 
 def _of(case: str, count: int, of: int) -> str:
-    """Return of how many cases a sentence is, such as `m64-n64 (and, with other numbers, 7 more of 18 cases)`."""
-    return f"{case} (and, with other numbers, {count - 1} more of {of} cases)" if count > 1 else case
+    """Return of how many cases a sentence is, such as `7 of 18 cases, m64-n64 the slowest`; of one alone its name."""
+    if count == 1:
+        return case
+    return f"all {of} cases" if count == of else f"{count} of {of} cases, {case} the slowest"
+
+
+def _ranged(sentences: Sequence[str]) -> str:
+    """Return sentences that differ in numbers only as one, such as `32 to 288 programs leave 16 to 272 CUs idle`."""
+    ranges = iter([_range(column) for column in zip(*map(_NUMBER.findall, sentences), strict=True)])
+    return _NUMBER.sub(lambda _: next(ranges), sentences[0])
+
+
+def _range(numbers: Sequence[str]) -> str:
+    low, high = (f"{float(n):.0f}" if "e" in n else n for n in (min(numbers, key=float), max(numbers, key=float)))
+    return low if low == high else f"{low} to {high}"
 
 
 def _lines(prediction: Prediction | None) -> tuple[str, list[str]] | None:
@@ -127,7 +143,9 @@ def _lines(prediction: Prediction | None) -> tuple[str, list[str]] | None:
     if prediction is None:
         return None
     lines = prediction.lines
-    return f"{prediction.case}: {source_line.meaning(lines)}; {source_line.CAUSES}", source_line.table(lines)
+    cycles = "`cycles`: of the GPU's clock, for all waves of that program together"
+    meaning = f"{source_line.meaning(lines)}; {cycles}; {source_line.CAUSES}"
+    return f"{prediction.case}: {meaning}", source_line.table(lines)
 
 
 def _shares(group: Sequence[Prediction]) -> str:
@@ -169,10 +187,11 @@ def _resources(code: CodeObject) -> str:
     registers = f"{code.vgpr} + {code.agpr} accumulation" if code.agpr else f"{code.vgpr}"
     reserved = f" of {code.registers} reserved" if code.registers > code.used else ""
     spilled = f" ({code.spills} spilled)" if code.spills else ""
+    waves = "waves" if code.arch.startswith("gfx") else "warps"
     names = occupancy.limiting(code.arch, *code.needs) if code.limited_by != "workgroup" else ("workgroup",)
     limit = " and ".join(LIMITING.get(name, name) for name in names)
     return (
-        f"{code.kernel}: {code.num_warps} warps, {registers}{reserved} registers per lane{spilled}, "
+        f"{code.kernel}: {code.num_warps} {waves}, {registers}{reserved} registers per lane{spilled}, "
         f"{code.lds_bytes} B LDS; workgroups per compute unit: {workgroups} ({code.occupancy} waves per SIMD), "
         f"limited by {limit}"
     )

@@ -271,6 +271,12 @@ def for_distilling(population: Population, rng: random.Random) -> list[Trial]:
     return [population.get(name) for name in sorted(names, key=order)]
 
 
+def with_bases(population: Population, trials: Iterable[Trial]) -> list[Trial]:
+    """Return kernels and their bases, each once, in the order of their numbers."""
+    names = {name for trial in trials for name in (trial.kernel.name, trial.kernel.base) if name}
+    return [population.get(name) for name in sorted(names, key=order)]
+
+
 def siblings(population: Population, name: str) -> list[str]:
     """Return the names of the other kernels with the same base; none for a seed."""
     parent = population.entry(name).base

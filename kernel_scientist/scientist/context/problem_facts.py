@@ -25,7 +25,7 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
     """Return the problem's description, reference, data, cases and rules."""
     policy = problem.policy
     rules = [
-        "Operators of PyTorch may do parts of the work."
+        "Operators of PyTorch may do parts of the work, called from Python."
         if policy.library
         else "No library (torch, BLAS) may do the work; torch may allocate, copy, convert and view.",
         "" if policy.threads else "Only one thread may be used.",

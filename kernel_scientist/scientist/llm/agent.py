@@ -164,8 +164,8 @@ class LlmAgent:
                 {"number": i, "report": d.report, "diff": diff, "whole": diff == d.source}
                 for i, (d, diff) in enumerate(changes, start=1)
             ]
-            context = {"base": self._kernel(population, base), "experiment": task.experiment, "drafts": rows}
-            prompt = self._prompt("judge", Lessons(), **context)
+            about = {"base": self._kernel(population, base), "experiment": task.experiment, "own_idea": task.own_idea}
+            prompt = self._prompt("judge", Lessons(), drafts=rows, **about)
             spec = CallSpec("judge", f"judge/{task.call_key}", schemas.JudgeReply)
             try:
                 choice, judge_calls = self.client.ask(spec, prompt, lambda reply: schemas.judgement(reply, len(rows)))
@@ -220,7 +220,7 @@ class LlmAgent:
             lessons,
             sample=kernels,
             bases=bases,
-            table=facts.case_table(self.assignment, population, timed),
+            table=facts.case_table(self.assignment, population, outcomes.with_bases(population, timed)),
             provenance=gpu_facts.provenance(timed),
             in_flight=step.in_flight,
             most=NEW_FINDINGS,
