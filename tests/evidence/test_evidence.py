@@ -46,11 +46,11 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> I
             first, second = _kernels(context)
             population = Population()
             for kernel, rivals in ((first, []), (second, [first])):
-                others = [context.evaluator.reference(), *map(TimedSource.of, rivals)]
+                others = [context.target.reference(), *map(TimedSource.of, rivals)]
                 trial = Trial(kernel=kernel, evaluation=single.evaluated(context, kernel, others))
                 store.log(run, trial, population, context.problem)
                 population.add(trial)
-            others = [context.evaluator.reference(), TimedSource.of(first)]
+            others = [context.target.reference(), TimedSource.of(first)]
             found = single.confirm(context, second, others, first.name)
             found = found.model_copy(update={"baseline": first.name})
             told = results.of_confirmation(context, second, found)
