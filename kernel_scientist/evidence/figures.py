@@ -9,7 +9,7 @@ from kernel_scientist.evidence.contents import Contents
 from kernel_scientist.evidence.findings import Findings
 from kernel_scientist.records.evaluation import CONFIRMED, Confirmation, Evaluation
 from kernel_scientist.records.kernel import REFERENCE
-from kernel_scientist.records.raw_samples import RawSamples
+from kernel_scientist.records.raw_samples import RawSamples, digest_of
 from kernel_scientist.records.results import HeldOutResult, ValidationResult
 
 T = TypeVar("T")
@@ -21,6 +21,8 @@ UNSOUND = (ValueError, KeyError, IndexError, ZeroDivisionError, OverflowError)
 
 def check(contents: Contents, findings: Findings) -> None:
     """Compute every figure of the evaluation and of the confirmation again."""
+    for name, samples in contents.timings:
+        findings.same(f"{name}: digest", samples.digest, digest_of(samples.readings))
     if contents.evaluation is not None and contents.samples is not None:
         _evaluation(archive.EVALUATION, contents.evaluation, contents.samples, findings)
     if contents.confirmation is not None:

@@ -1,5 +1,9 @@
 """Raw samples: the clock readings of one timing, and the plan of it. Every figure of the timing follows from them."""
 
+import hashlib
+
+from pydantic import TypeAdapter
+
 from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.kernel import Case, Work
 
@@ -84,3 +88,13 @@ class RawSamples(Record):
     """Blocks after which it was dropped; 0: it was not."""
     readings: tuple[CaseSamples, ...]
     """The rows, in the order in which sources and cases were first timed."""
+    digest: str
+    """sha256 of the readings: some of them change no figure."""
+
+
+_READINGS = TypeAdapter(tuple[CaseSamples, ...])
+
+
+def digest_of(readings: tuple[CaseSamples, ...]) -> str:
+    """Return the sha256 of readings, in hexadecimal."""
+    return hashlib.sha256(_READINGS.dump_json(readings)).hexdigest()

@@ -4,11 +4,13 @@ import copy
 import json
 import zipfile
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from kernel_scientist.evidence.archive import MANIFEST, sha256
 from kernel_scientist.records.kernel import digest, edits
+from kernel_scientist.records.raw_samples import RawSamples, digest_of
 
 Files = dict[str, Any]
 """An archive's files by name: JSON values, and sources as texts."""
@@ -83,9 +85,11 @@ def rows(samples: Any, source: str) -> Iterator[list[int]]:
             yield from (row for process in one["rows"] for block in process for row in block)
 
 
-def clocks_halved(samples: Any, source: str) -> None:
-    for row in rows(samples, source):
+def clocks_halved(samples: Any, source: str, most: int | None = None) -> None:
+    """Halve the clock readings of a source, or the first ones of them, and write their digest anew."""
+    for row in islice(rows(samples, source), most):
         row[1], row[2] = row[1] // 2, row[2] // 2
+    samples["digest"] = digest_of(RawSamples.model_validate(samples).readings)
 
 
 def twice_as_fast(evaluation: Any) -> None:
@@ -169,6 +173,7 @@ def dropped_block(files: Files) -> None:
     """Leave out the last block of every source."""
     for one in files[SAMPLES]["readings"]:
         one["rows"] = [process[:-1] for process in one["rows"]]
+    files[SAMPLES]["digest"] = digest_of(RawSamples.model_validate(files[SAMPLES]).readings)
 
 
 def less_work(files: Files) -> None:
@@ -211,6 +216,7 @@ FORGERIES: dict[str, Forgery] = {
     "a floor": changed(EVALUATION, "timings", 1, "floor_us", by=half),
     "a diagnostic of the clocks": changed(EVALUATION, "clocks", 0, "cpu_us", by=half),
     "a clock reading": changed(SAMPLES, "readings", 0, "rows", 0, 0, 0, 1, by=lambda ns: ns // 2),
+    "a clock reading of the kernel, with their digest": lambda files: clocks_halved(files[SAMPLES], "k00002", 1),
     "all clock readings of the kernel": lambda files: clocks_halved(files[SAMPLES], "k00002"),
     "all clock readings of the reference": lambda files: clocks_halved(files[SAMPLES], "reference"),
     "a block left out": dropped_block,

@@ -8,7 +8,7 @@ from kernel_scientist.evaluation.timing.plan import TimingPlan
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Evaluation, Speedup, Timing
-from kernel_scientist.records.raw_samples import Bound, CaseSamples, RawRow, RawSamples, RecordedProblem
+from kernel_scientist.records.raw_samples import Bound, CaseSamples, RawRow, RawSamples, RecordedProblem, digest_of
 from kernel_scientist.workers.client import Row
 from kernel_scientist.workers.native import Reading
 
@@ -31,6 +31,7 @@ def result(
 
 def record(estimator: Estimator, plan: TimingPlan, samples: Samples, finalists: Sequence[str] = ()) -> RawSamples:
     """Return the samples of a timing as a record."""
+    readings = tuple(_readings(samples, *key) for key in samples.rows)
     return RawSamples(
         evaluator=environment.evaluator_digest(),
         problem=RecordedProblem(
@@ -47,7 +48,8 @@ def record(estimator: Estimator, plan: TimingPlan, samples: Samples, finalists: 
         margins=plan.margins,
         drop_below=plan.drop_below,
         dropped_after=samples.dropped_after,
-        readings=tuple(_readings(samples, *key) for key in samples.rows),
+        readings=readings,
+        digest=digest_of(readings),
     )
 
 
