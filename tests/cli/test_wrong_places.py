@@ -68,7 +68,10 @@ def test_half_a_laboratory_is_removed(
 
 
 def _copy_by(copyfile: Any) -> Any:
-    return lambda source, target, **options: copyfile(source, target)
+    def copy(source: Any, target: Any, **_options: Any) -> Any:
+        return copyfile(source, target)
+
+    return copy
 
 
 def test_a_broken_problem_is_a_sentence_beside_the_others(lab: Path, cli_here: Cli) -> None:
