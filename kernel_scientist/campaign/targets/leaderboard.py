@@ -47,7 +47,7 @@ def opened(params: Params, problem: Problem, address: Address, connect: Connect 
         client = LeaderboardClient(Api(credentials()), register, board, params.kernelbot)
         client.stopped = pool.stopped
         evaluator = PredictedEvaluator(problem, params.profile, params.harness, pool, address.gpu, by_model=False)
-        yield Leaderboard(params, problem, address, evaluator, address.gpu, client)
+        yield LeaderboardTarget(params, problem, address, evaluator, address.gpu, client)
 
 
 class SubmissionBuilder:
@@ -67,7 +67,7 @@ class SubmissionBuilder:
         return so_far if self.here.pool.machine is None else self.here.check(kernel, so_far, cases)
 
 
-class Leaderboard(Target):
+class LeaderboardTarget(Target):
     """Evaluates kernels with the leaderboard: each source is one submission, one after the other."""
 
     pairs = False
