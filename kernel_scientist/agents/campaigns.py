@@ -130,9 +130,9 @@ class Campaigns:
 
     def confirm(self, settings: Settings, campaign: str) -> Json:
         """Choose a campaign's champion by a final and confirm it in fresh processes, as `optimize` does at its end."""
-        params = self._params(settings, campaign)
+        overrides = self._overrides(settings, campaign)
+        params = load(settings.params_file, overrides)
         self.close()
-        overrides = (*self._overrides(settings, campaign), *OWN)
         result = api.optimize(params.problem, params.target, campaign, overrides, settings.params_file)
         return {"problem": result.problem, "campaign": campaign, **history.confirmation(result)}
 
@@ -144,21 +144,17 @@ class Campaigns:
 
     def _opened(self, settings: Settings, campaign: str) -> AgentCampaign:
         if self._open is None or self._open.campaign.name != campaign:
-            params = self._params(settings, campaign)
+            params = load(settings.params_file, self._overrides(settings, campaign))
             self.close()
             self._open = AgentCampaign(params, campaign)
         return self._open
 
-    def _params(self, settings: Settings, campaign: str) -> Params:
-        """Return the parameters with which a campaign is resumed."""
-        return load(settings.params_file, [*self._overrides(settings, campaign), *OWN])
-
     def _overrides(self, settings: Settings, campaign: str) -> tuple[str, ...]:
-        """Return the settings with what was recorded of a campaign. Raises SetupError if it is not an agent's."""
+        """Return the settings with which a campaign is resumed. Raises SetupError if it is not an agent's."""
         run = history.find(settings, campaign).run
         if (strategy := run.params.get("search.strategy")) != STRATEGY:
             raise SetupError(f"campaign {campaign} is of strategy {strategy}: `begin_campaign` starts one for an agent")
-        return (*settings.overrides, *(f"{key}={run.params[key]}" for key in SUBJECT))
+        return (*settings.overrides, *(f"{key}={run.params[key]}" for key in SUBJECT), *OWN)
 
 
 def _state(opened: AgentCampaign) -> Json:
