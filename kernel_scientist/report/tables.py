@@ -70,7 +70,7 @@ def speed_text(trial: Trial) -> str:
 def _with_intervals(row: BesideResult) -> dict[str, Any]:
     """Return a row whose ratios are texts."""
     held_out = factor(row.held_out_ratio, row.held_out_interval)
-    return {**dict(row), "ratio": factor(row.ratio, row.interval), "held_out_ratio": held_out}
+    return {**dict(row), "ratio": factor(row.ratio, row.interval, row.interval_why), "held_out_ratio": held_out}
 
 
 def kernel_row(trial: Trial, best: Trial | None = None) -> dict[str, str]:
