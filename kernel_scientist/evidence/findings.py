@@ -74,5 +74,5 @@ def _name(number: int, *items: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = "nothing" if value is ABSENT or value is None else str(value)
+    text = "nothing" if value is ABSENT or value in (None, "") else str(value)
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]} ..."

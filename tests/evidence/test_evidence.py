@@ -23,6 +23,7 @@ from tests.conftest import Cli, new_lab
 from tests.evidence.forgeries import EVALUATION, FORGERIES, SAMPLES, Files, packed, unpacked
 from tests.trials import undescribed
 
+pytestmark = pytest.mark.slow
 SETTINGS = [
     *("problem=identity", "target=cpu", "language=cpp", "harness.stages=1", "harness.blocks=4", "harness.row_us=100"),
     *("harness.drop_after=0", "validate.processes=1", "validate.blocks=4"),
