@@ -19,7 +19,7 @@ def apply(values: dict[str, Any], override: str) -> str:
     if not equals or not all(parts):
         raise SetupError(f"--set {override!r}: expected KEY=VALUE, such as search.generations=10")
     try:
-        value = parse_yaml(text)
+        value = parse_yaml(text, yaml.SafeLoader)  # libyaml does not say what is wrong with half a character
     except DoubledKeyError as error:
         raise SetupError(f"--set {override!r}: {error}") from error
     except yaml.YAMLError as error:

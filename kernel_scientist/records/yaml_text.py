@@ -17,9 +17,9 @@ class DoubledKeyError(yaml.YAMLError):
     """A mapping has one key twice; the earlier value would be lost."""
 
 
-def parse_yaml(text: str) -> object:
-    """Return the value of a YAML text. Raises yaml.YAMLError."""
-    loader = Loader(text)
+def parse_yaml(text: str, kind: Any = Loader) -> object:
+    """Return the value of a YAML text, read by this kind of loader. Raises yaml.YAMLError."""
+    loader = kind(text)
     try:
         if (root := loader.get_single_node()) is None:
             return None

@@ -40,7 +40,8 @@ def write(folder: Path, params: Params, seed: str = "cpp_blocked", **fields: str
 
 
 def test_it_is_used_and_its_answer_is_the_exit_code(champion: Path, cli_here: Cli) -> None:
-    settings = ("--set", "harness.noise_runs=8", "--set", "harness.pairs=12", "--set", "harness.quiet_wait_s=30")
+    defaults = ("noise_runs=8", "pairs=12", "quiet_wait_s=30", "stages=3")
+    settings = ("--set", "validate.processes=3", *(part for one in defaults for part in ("--set", f"harness.{one}")))
     done = cli_here("validate", str(champion), "--problem", "identity", "--recorded", "--json", *settings)
     assert done.returncode == 1 and json.loads(done.stdout)["recorded"] == "a-campaign", done.stderr
 
