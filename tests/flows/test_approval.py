@@ -21,18 +21,11 @@ TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\+00:00"
 
 
 @dataclass
-class Stoppable:
-    """The part of an evaluator that is asked for."""
-
-    stopped: Event
-
-
-@dataclass
 class Context:
     """The part of an evaluation context that is asked for."""
 
     params: Params
-    evaluator: Stoppable
+    stopped: Event
 
 
 @flow(name="asks")
@@ -40,7 +33,7 @@ def asks(approval_wait_s: float, stop_after_s: float | None = None) -> str:
     validate, stopped = {"approval": True, "approval_wait_s": approval_wait_s}, Event()
     if stop_after_s is not None:
         Timer(stop_after_s, stopped.set).start()
-    context = Context(Params.model_validate({"validate": validate}), Stoppable(stopped))
+    context = Context(Params.model_validate({"validate": validate}), stopped)
     found = approval.ask(context, "Promote k00001?")  # type: ignore[arg-type]
     return f"{found.refusal}|{re.sub(TIME, 'AT', str(found))}"
 
