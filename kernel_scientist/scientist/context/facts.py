@@ -201,7 +201,7 @@ def _rates(peaks: Machine) -> str:
     rate, gbps = peaks.most_gflops, peaks.bound_gbps or peaks.memory_gbps
     return (
         f"It assumes {rate / 1000:.3g} TFLOP/s (the fastest unit, of any type) and {gbps:.0f} GB/s (into the "
-        "registers), at a clock above any that is sold."
+        "registers), at a clock above any that is sold, and as if each logical CPU were a core."
     )
 
 

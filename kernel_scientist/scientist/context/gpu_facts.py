@@ -57,6 +57,8 @@ def machine(gpu: Gpu, target: str) -> list[str]:
         f"{limits.simds} SIMDs with at most {limits.waves} waves and {limits.registers} registers per lane each"
         f"{_wave(limits)}",
     ]
+    if limits.scalars:  # AMD's; as `gpu.model.issue` counts them
+        lines.append("a wave's access takes its bytes / 64 cycles of L1, at least 4, or bytes / 128 of LDS, at least 2")
     if target.startswith("model"):
         lines.append("no such machine is available: kernels are compiled for it and a model predicts their times")
     return lines
@@ -74,7 +76,7 @@ def _wave(unit: occupancy.ComputeUnit) -> str:
     if not unit.scalars:  # NVIDIA's
         return f", of which a warp may have {unit.wave_registers - 1}"
     half = unit.wave_registers // 2
-    return f"; a wave may have {half} and {half} accumulation registers"
+    return f"; a wave may have {half} vector and {half} accumulation registers"
 
 
 def limit_counts(trial: Trial) -> str:
@@ -143,7 +145,7 @@ def _lines(prediction: Prediction | None) -> tuple[str, list[str]] | None:
     if prediction is None:
         return None
     lines = prediction.lines
-    cycles = "`cycles`: of the GPU's clock, for all waves of that program together"
+    cycles = "`cycles`: of the GPU's clock, until one program that has a compute unit to itself is done with the line"
     meaning = f"{source_line.meaning(lines)}; {cycles}; {source_line.CAUSES}"
     return f"{prediction.case}: {meaning}", source_line.table(lines)
 

@@ -27,7 +27,8 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
     rules = [
         "Operators of PyTorch may do parts of the work, called from Python."
         if policy.library
-        else "No library (torch, BLAS) may do the work; torch may allocate, copy, convert and view.",
+        else "No library (torch, BLAS) may compute anything, sums of partial results included; torch may allocate, "
+        "fill, copy, convert, view and concatenate.",
         "" if policy.threads else "Only one thread may be used.",
         "" if policy.graphs else "Graphs may not be replayed.",
         f"Inputs {', '.join(map(str, policy.static))} stay the same in all calls of a case." if policy.static else "",
@@ -47,6 +48,7 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
         "from_file": bool(problem.adapter),
         "held_out": bool(profile.held_out),
         "policy": " ".join(r for r in rules if r),
+        "priced": ", ".join(("fills", "copies", "conversions", *(("sums", "elementwise operations") * policy.library))),
         "memory": _memory(problem),
     }
 
