@@ -9,7 +9,7 @@ from mcp import ClientSession
 from kernel_scientist import problems
 from kernel_scientist.agents import withheld
 from tests.agents.client import over_stdio, result
-from tests.agents.test_campaign import CONFIRM_QUICKLY, experiment
+from tests.agents.test_agent_campaign import CONFIRM_QUICKLY, experiment
 from tests.conftest import ROOT
 
 SIZES = (b"77777", b"2000003")
