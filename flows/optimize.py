@@ -91,6 +91,7 @@ def _run(settings: Params, resume: bool | str) -> CampaignResult:
                 with stopping.stoppable(context.target.close) as check_stop:
                     with progress.live_table():
                         Engine(campaign, progress.step, progress.done, check_stop).run()
+                    campaign.plan.end()
                     if found := conclusion.recorded(campaign):
                         campaign.final = campaign.store.final(campaign.run)
                         campaign.finish()

@@ -318,7 +318,7 @@ class Campaign:
 
     def finish(self, status: str = "FINISHED", why: str = "") -> None:
         """Close the campaign's run. `why`: why it ended, by default what its plan says."""
-        self.run = ending.noted(self.run, why or self.plan.why(), self.plan.elapsed_s())
+        self.run = ending.noted(self.run, why or self.plan.why(), self.plan.searched_s())
 
         def close() -> None:
             self.recorder.flush(last=True)

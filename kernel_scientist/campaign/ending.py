@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from kernel_scientist.records import overrides
 from kernel_scientist.records.base import Record
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import load
 from kernel_scientist.tracking import campaign_params
-from kernel_scientist.tracking.campaign_run import ENDED, ENDED_S, CampaignRun
+from kernel_scientist.tracking.campaign_run import ENDED, ENDED_S, WITHOUT_A_WORD, CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 
 NOTHING_MORE = "nothing more to try"
@@ -25,7 +26,7 @@ class Ending(Record):
     why: str = ""
     """Why, in a few words; empty while it runs, and of campaigns of older versions."""
     ended_s: float = 0.0
-    """The campaign's wall time in seconds then; 0 if its process ended without a word."""
+    """The campaign's wall time in seconds when its search ended; 0 if its process ended without a word."""
     resume: str = ""
     """The command that goes on; empty if it did all that it was to do."""
 
@@ -38,12 +39,14 @@ class Ending(Record):
 
 def of(run: CampaignRun) -> Ending:
     """Return how a recorded campaign ended."""
-    why = run.tags.get(ENDED, "")
-    return Ending(why=why, ended_s=run.metrics.get(ENDED_S, 0.0), resume=command(run, why)) if why else Ending()
+    if not (why := run.tags.get(ENDED, "")):
+        return Ending()
+    ended_s = 0.0 if why == WITHOUT_A_WORD else run.metrics.get(ENDED_S, 0.0)  # that of an earlier session
+    return Ending(why=why, ended_s=ended_s, resume=command(run, why))
 
 
 def noted(run: CampaignRun, why: str, ended_s: float) -> CampaignRun:
-    """Return a campaign's run with why it ended, and its wall time in seconds then."""
+    """Return a campaign's run with why it ended, and its wall time in seconds when its search ended."""
     return replace(run, tags=run.tags | {ENDED: why}, metrics=run.metrics | {ENDED_S: ended_s})
 
 
@@ -56,11 +59,15 @@ def record(store: MlflowStore, run: CampaignRun) -> None:
 def command(run: CampaignRun, why: str = "") -> str:
     """Return the command that resumes a campaign with its parameters, as far as they differ from params.yaml.
 
-    `why`: why it ended. A budget that was spent is doubled. Empty for a campaign that did all that it was to do.
+    `why`: why it ended. A budget that was spent is doubled. Empty for a campaign that did all that it was to do,
+    and for an agent's, with which the agent goes on.
     """
-    if why.startswith(COMPLETE):
+    if why.startswith(COMPLETE) or run.params.get("search.strategy") == "agent":
         return ""
-    usual = campaign_params.texts(load(None).model_dump(by_alias=True))
+    try:
+        usual = campaign_params.texts(load(None).model_dump(by_alias=True))
+    except SetupError:  # somebody edits params.yaml: the command names all parameters
+        usual = {}
     changed = {key: text for key, text in run.params.items() if usual.get(key) != text}
     if (spent := BUDGET.search(why)) and (limit := run.params.get(spent[0])):
         changed[spent[0]] = f"{2 * float(limit):g}"

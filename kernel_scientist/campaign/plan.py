@@ -47,6 +47,8 @@ class Plan:
         self._began = time.monotonic() - elapsed_before_s
         self._designed = 0
         """The last generation that this process has begun to design."""
+        self._ended: tuple[str, float] | None = None
+        """Why the search ended, and the campaign's wall time in seconds then."""
         self._untunable: frozenset[str] = frozenset()
         """Kernels that this process has tuned or tried to tune."""
 
@@ -98,9 +100,17 @@ class Plan:
             return f"{ALL_DONE} (search.generations is {self.params.search.generations})"
         return self.stuck or self.llm_budget.exhausted()
 
+    def end(self) -> None:
+        """Note that the search has ended; a final, a confirmation and a person's answer follow, and take their time."""
+        self._ended = (self.over() or NOTHING_MORE, self.elapsed_s())
+
     def why(self) -> str:
         """Return why no further experiment is designed, once none is."""
-        return self.over() or NOTHING_MORE
+        return self._ended[0] if self._ended else self.over() or NOTHING_MORE
+
+    def searched_s(self) -> float:
+        """Return the campaign's wall time in seconds until its search ended, or until now."""
+        return self._ended[1] if self._ended else self.elapsed_s()
 
     def seed_jobs(self) -> list[Job]:
         """Return jobs for the first kernels that were not tried yet, within the budget of kernels."""

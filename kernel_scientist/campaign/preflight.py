@@ -89,11 +89,12 @@ def _approval(params: Params) -> None:
 
 
 def _replies(folder: Path) -> None:
-    from kernel_scientist.scientist.llm.response_cache import FILE
+    from kernel_scientist.scientist.llm.response_cache import FILE, is_linked
 
     try:
         disk.try_folder(folder)
-        disk.try_database(folder / FILE)
+        if not is_linked(folder / FILE):
+            disk.try_database(folder / FILE)
     except (OSError, sqlite3.DatabaseError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SetupError(f"cannot write to {folder}, the store of models' replies (llm.replies): {reason}") from error

@@ -46,11 +46,10 @@ def check(file: str, params: Params, is_executed: bool = True) -> EvaluationResu
     `is_executed`: without it the kernel is only compiled.
     """
     with _opened(file, params, FUNCTIONS, None) as (context, kernel):
-        step: Callable[[Kernel], Evaluation] = partial(context.steps.compile, context)
-        if not is_executed:
-            if context.target.builder is None:
-                raise SetupError(f"target {params.target!r}: kernels are not compiled on this host")
-            step = context.target.builder.compile
+        builder = context.target.builder
+        if builder is None:
+            raise SetupError(f"target {params.target!r}: kernels are compiled and checked where they are timed")
+        step = partial(context.steps.compile, context) if is_executed else builder.compile
         evaluation = decided(step)(kernel)
         return results.of_evaluation(context, own_name.of(evaluation, Path(file).name), REFERENCE)
 

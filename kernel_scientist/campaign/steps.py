@@ -161,7 +161,7 @@ class Experimenter(Protocol):
 
 
 class Steps:
-    """The steps as plain functions. `tasks.chain.Chain` overrides each with a Prefect task of the same name."""
+    """The steps as plain functions. `tasks.chain.Chain` overrides those that are Prefect tasks."""
 
     def select(self, campaign: Experimenter, generation: int) -> Selection:
         """Choose base and reference kernel of a generation."""

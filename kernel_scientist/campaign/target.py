@@ -1,7 +1,8 @@
 """What a target is: where and how the kernels of one problem are built, timed, tuned and confirmed.
 
 A target is opened by the module that its address names (`targets.factory`). It is made of a builder, if kernels are
-built on this host, and of whatever times them. Nothing outside the modules of `targets` asks of what kind it is.
+built on this host, and of whatever times them. Where else its kind is asked for is listed in
+docs/decisions/0028-one-target.md.
 """
 
 # ruff: noqa: B027  (what a target has no use for does nothing)

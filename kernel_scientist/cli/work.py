@@ -193,12 +193,12 @@ def validate(call: ParamOptions, metrics: str | None, verbose: bool, as_json: bo
 
 
 def validation_code(result: "ValidationResult") -> int:
-    """Return the exit code of `validate`; a right kernel of which nothing was measured is undecided."""
+    """Return the exit code of `validate`; a right kernel whose time is only predicted is undecided."""
     from kernel_scientist.records.evaluation import NOT_CONFIRMED
 
     if result.status != NOT_CONFIRMED:
         return 0
-    unmeasured = result.verdict == "ok" and result.geomean_us is None
+    unmeasured = result.verdict == "ok" and result.predicted is not None and result.geomean_us is None
     return UNDECIDED if unmeasured else EXIT_CODES.get(result.verdict, 1) or 1
 
 

@@ -259,6 +259,8 @@ def _target(name: str) -> str:
     elsewhere = rf"(?:{'|'.join(ELSEWHERE)}):[^/%&<>\s]+"
     if not re.fullmatch(rf"auto|cpu|cuda|rocm|model:[a-z0-9]+|{elsewhere}|kernelbot", name):
         known = "auto, cpu, cuda, rocm, model: with a machine (model:mi300x), pool: with a work pool, or kernelbot"
+        others = ", ".join(f"{name}: with a name" for name in ELSEWHERE if name != "pool")
+        known = f"{known}; {others}" if others else known
         raise PydanticCustomError("target", "expected {known}", {"known": known})
     return name
 

@@ -9,7 +9,7 @@ import yaml
 from kernel_scientist.records.base import read_text
 from kernel_scientist.records.errors import SetupError
 
-Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml, where PyYAML has it, is ten times as fast."""
 
 
@@ -17,7 +17,7 @@ class DoubledKeyError(yaml.YAMLError):
     """A mapping has one key twice; the earlier value would be lost."""
 
 
-def parse_yaml(text: str, kind: Any = Loader) -> object:
+def parse_yaml(text: str, kind: Any = LOADER) -> object:
     """Return the value of a YAML text, read by this kind of loader. Raises yaml.YAMLError."""
     loader = kind(text)
     try:

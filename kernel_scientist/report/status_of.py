@@ -1,5 +1,6 @@
 """A campaign's status: from the process that runs it, or from what the MLflow store holds of it."""
 
+import functools
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -74,7 +75,7 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
     spent = campaign.replies.spending(campaign.name)
     spending = run_content.spending(spent) if spent else {}
     metrics = {**campaign.run.metrics, **spending, **campaign.tally.metrics(), **recorder.gain.metrics}
-    how = ending.of(campaign.run) if state != status.RUNNING else Ending(resume=ending.command(campaign.run))
+    how = ending.of(campaign.run) if state != status.RUNNING else Ending(resume=_going_on(campaign))
     facts = _CampaignFacts(
         campaign.population,
         campaign.final,
@@ -100,6 +101,12 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
     )
 
 
+@functools.lru_cache(maxsize=1)
+def _going_on(campaign: Campaign) -> str:
+    """Return the command that goes on with a campaign whose process dies; it is looked for once."""
+    return ending.command(campaign.run)
+
+
 def of_store(found: StoredCampaign) -> Status:
     """Return the status of a campaign as far as the MLflow store tells it."""
     run, params, how = found.run, found.run.params, ending.of(found.run)
@@ -120,7 +127,7 @@ def of_store(found: StoredCampaign) -> Status:
         folder="",
         process=process,
         why=how.why,
-        resume=how.resume or ending.command(run, how.why),
+        resume="" if found.state == "FINISHED" else ending.command(run, how.why),
         state=STATES.get(found.state, found.state.lower()),
         planned=None,
         in_progress={},

@@ -6,7 +6,7 @@ from typing import Any
 from kernel_scientist.tracking.run_content import CAMPAIGN
 
 ENDED, ENDED_S = "ended", "ended_s"
-"""Tag and metric of a campaign that has ended: why, empty while it runs; its wall time in seconds then."""
+"""Tag and metric: why a campaign ended, empty while it runs; its wall time in seconds when its search ended."""
 WITHOUT_A_WORD = "its process ended without a word"
 """Why a campaign ended whose process could not say it."""
 
@@ -33,5 +33,5 @@ class CampaignRun:
 
     @property
     def elapsed_s(self) -> float:
-        """Return the campaign's wall time in seconds when it ended, or when its last kernel was logged."""
+        """Return the campaign's wall time in seconds when its search ended, or when its last kernel was logged."""
         return max(self.metrics.get("elapsed_s", 0.0), self.metrics.get(ENDED_S, 0.0))

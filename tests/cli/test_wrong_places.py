@@ -84,7 +84,18 @@ def test_a_broken_problem_is_a_sentence_beside_the_others(lab: Path, cli_here: C
 
 
 @pytest.mark.parametrize(
-    ("verdict", "us", "code"), [("ok", None, 3), ("ok", 1.0, 1), ("compiled", None, 3), ("incorrect", None, 1)]
+    ("verdict", "us", "is_predicted", "code"),
+    [
+        ("ok", None, True, 3),
+        ("ok", 1.0, True, 1),  # measured on a GPU that the machine model knows
+        ("ok", None, False, 1),  # a person declined its ranking
+        ("compiled", None, False, 3),
+        ("incorrect", None, False, 1),
+    ],
 )
-def test_what_cannot_be_validated_here_is_undecided(verdict: str, us: float | None, code: int) -> None:
-    assert validation_code(results.validation(verdict=Verdict(verdict), geomean_us=us)) == code
+def test_what_cannot_be_validated_here_is_undecided(
+    verdict: str, us: float | None, is_predicted: bool, code: int
+) -> None:
+    predicted = results.predicted(2.0) if is_predicted else None
+    made = results.validation(verdict=Verdict(verdict), geomean_us=us, predicted=predicted)
+    assert validation_code(made) == code

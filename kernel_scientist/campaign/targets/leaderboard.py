@@ -54,17 +54,17 @@ class SubmissionBuilder:
     """Compiles and checks here what can be, of sources that the leaderboard would take."""
 
     def __init__(self, evaluator: "PredictedEvaluator", client: LeaderboardClient) -> None:
-        self.here, self.client = evaluator, client
+        self.evaluator, self.client = evaluator, client
 
     def compile(self, kernel: Kernel) -> Evaluation:
         """Return a failure if the leaderboard would refuse the source; else compile and inspect it for the GPU."""
         if reason := refusal(submitted(kernel.source, self.client.board, self.client.settings)):
             return Evaluation(verdict=Verdict.COMPILE_ERROR, reason=reason)
-        return self.here.compile(kernel)
+        return self.evaluator.compile(kernel)
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
         """Execute the kernel here if that is possible; the leaderboard checks it in any case."""
-        return so_far if self.here.pool.machine is None else self.here.check(kernel, so_far, cases)
+        return so_far if self.evaluator.pool.machine is None else self.evaluator.check(kernel, so_far, cases)
 
 
 class LeaderboardTarget(Target):
@@ -82,12 +82,12 @@ class LeaderboardTarget(Target):
         client: LeaderboardClient,
     ) -> None:
         super().__init__(params, problem, address, evaluator.profile, gpu, evaluator.pool.stopped)
-        self.here, self.gpu, self.client, self.settings = evaluator, gpu, client, client.settings
+        self.evaluator, self.gpu, self.client, self.settings = evaluator, gpu, client, client.settings
         self.builder = SubmissionBuilder(evaluator, client)
 
     @override
     def close(self) -> None:
-        self.here.pool.close()
+        self.evaluator.pool.close()
 
     @override
     def time(
@@ -100,7 +100,7 @@ class LeaderboardTarget(Target):
     def tune(self, search: TuningSearch) -> Kernel | None:
         from kernel_scientist.campaign.tuning import model_tuner
 
-        return model_tuner.best(self.here, search, self.params.tuning.predictions)
+        return model_tuner.best(self.evaluator, search, self.params.tuning.predictions)
 
     @override
     def confirmed(

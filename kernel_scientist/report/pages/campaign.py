@@ -78,7 +78,7 @@ def finished(campaign: "Campaign", confirmation: Confirmation | None) -> str:
         validation = results.of_confirmation(context, best.kernel, confirmation)
     recorded = RecordedCampaign(
         store=campaign.store,
-        run=ending.noted(campaign.run, campaign.plan.why(), campaign.plan.elapsed_s()),
+        run=ending.noted(campaign.run, campaign.plan.why(), campaign.plan.searched_s()),
         population=campaign.population,
         final=campaign.final,
         problem=problem.name,

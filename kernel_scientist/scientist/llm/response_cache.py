@@ -185,9 +185,14 @@ class ResponseCache:
             file.unlink(missing_ok=True)
 
 
+def is_linked(file: Path) -> bool:
+    """Whether a file is a link to DVC's cache: a copy takes its place before it is written to."""
+    return file.exists() and (file.is_symlink() or file.stat().st_nlink > 1)
+
+
 def _unlink(file: Path) -> None:
     """Replace a file that is linked to DVC's cache by a copy: the cache must not change."""
-    if file.exists() and (file.is_symlink() or file.stat().st_nlink > 1):
+    if is_linked(file):
         copy = file.with_suffix(".copy")
         copy.write_bytes(file.read_bytes())
         copy.replace(file)
