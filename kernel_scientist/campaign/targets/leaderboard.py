@@ -114,7 +114,8 @@ class LeaderboardTarget(Target):
         answer = procedure.approve(f"Submit {kernel.name} to the leaderboard {self.client.board} for ranking?")
         if answer.refusal:
             reason = f"not submitted for ranking: {answer}"
-            return Confirmation(confirmed=False, reason=reason, evaluation=checked)
+            unranked = checked.model_copy(update={"predictions": ()})  # they are not what counts there
+            return Confirmation(confirmed=False, reason=reason, evaluation=unranked)
 
         def submit() -> Confirmation:
             return self._ranked(kernel, checked, others, baseline)

@@ -48,7 +48,7 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
         "from_file": bool(problem.adapter),
         "held_out": bool(profile.held_out),
         "policy": " ".join(r for r in rules if r),
-        "priced": ", ".join(("fills", "copies", "conversions", *(("sums", "elementwise operations") * policy.library))),
+        "priced": ", ".join(("fills", "copies", "conversions", "concatenations", *(("sums", "elementwise operations") * policy.library))),
         "memory": _memory(problem),
     }
 
