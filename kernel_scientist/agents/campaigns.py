@@ -113,7 +113,11 @@ class Campaigns:
         first = len(beginning.new(params, *preflight.resolve(params), None))
         params = load(settings.params_file, [*overrides, f"budget.kernels={first + evaluations}"], named)
         self._open = AgentCampaign(params, False)
-        self._open.first_kernels()
+        try:
+            self._open.first_kernels()
+        except Exception:
+            self.close()
+            raise
         campaign = self._open.campaign
         return {**_state(self._open), "kernels": _rows(campaign.population)}
 
