@@ -137,7 +137,10 @@ class Campaigns:
         overrides = self._overrides(settings, campaign)
         params = load(settings.params_file, overrides)
         self.close()
-        result = api.optimize(params.problem, params.target, campaign, overrides, settings.params_file)
+        try:
+            result = api.optimize(params.problem, params.target, campaign, overrides, settings.params_file)
+        except SetupError as error:  # its sentence may name a held-out case
+            raise RuntimeError("the confirmation cannot be done") from error
         return {"problem": result.problem, "campaign": campaign, **history.confirmation(result)}
 
     def close(self) -> None:

@@ -56,11 +56,13 @@ class Child:
         except SetupError as error:
             return {"error": one_line(error)}
         except InfrastructureError as error:
+            print(one_line(error), file=sys.stderr)
             why = FAILED if self._confirms else one_line(error)
             return {"error": f"{why}; nothing was decided about the kernel, try again"}
         except Exception as error:
             traceback.print_exc()
-            why = FAILED if self._confirms else f"{type(error).__name__}: {one_line(error)}"
+            told = f"{FAILED}; the server's standard error says why"
+            why = told if self._confirms else f"{type(error).__name__}: {one_line(error)}"
             return {"error": f"an error of the laboratory, not of the call: {why}"}
 
     def tell(self, text: str) -> None:

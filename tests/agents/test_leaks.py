@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from mcp import ClientSession
 
-from kernel_scientist import problems
+from kernel_scientist import api, problems
 from kernel_scientist.agents import withheld, work
 from kernel_scientist.agents.campaigns import Campaigns
 from kernel_scientist.agents.child import Child
-from kernel_scientist.agents.work import Settings
-from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.records.errors import InfrastructureError, SetupError
 from tests.agents.client import over_stdio, result
 from tests.agents.test_agent_campaign import CONFIRM_QUICKLY, experiment
 from tests.conftest import ROOT
@@ -93,17 +92,19 @@ def test_a_text_with_the_names_of_all_held_out_cases_comes_back_as_it_was() -> N
     assert work.without_held_out(told) == told
 
 
-@pytest.mark.parametrize("failure", [InfrastructureError, RuntimeError])
-def test_neither_progress_nor_an_error_of_a_confirmation_tells_of_a_held_out_case(failure: type[Exception]) -> None:
+@pytest.mark.parametrize("failure", [InfrastructureError, SetupError, RuntimeError])
+def test_neither_progress_nor_an_error_of_a_confirmation_tells_of_a_held_out_case(
+    failure: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent: list[dict[str, Any]] = []
     child = Child(sent.append)
 
-    class Failing(Campaigns):
-        def confirm(self, settings: Settings, campaign: str) -> dict[str, Any]:
-            child.tell("checking size77777")
-            raise failure("size77777: 12345 is wrong")
+    def failing(*_: Any) -> None:
+        child.tell("checking size77777")
+        raise failure("size77777: 12345 is wrong")
 
-    child._campaigns = Failing()
+    monkeypatch.setattr(api, "optimize", failing)
+    monkeypatch.setattr(Campaigns, "_overrides", lambda *_: ())
     call = {"call": "confirm", "arguments": {"campaign": "one"}, "settings": {}}
     sent.append(child.answer(call))
     assert [*sent[0]] == ["progress"] and [*sent[1]] == ["error"]
