@@ -3,14 +3,25 @@
 from typing import Annotated, Literal
 
 from mcp.server.fastmcp import FastMCP
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from kernel_scientist.agents.arguments import File, ProblemName, ReadOnly, Source, TargetName
 from kernel_scientist.agents.children import Call, Children, Json
+from kernel_scientist.records.base import Finite
 
 CampaignName = Annotated[str, Field(description="The campaign's id.")]
+
+
+def _ordered(gain: tuple[float, float]) -> tuple[float, float]:
+    if gain[0] > gain[1]:
+        raise PydanticCustomError("gain", "the lowest gain is above the highest")
+    return gain
+
+
 Uplift = Annotated[
-    tuple[float, float],
+    tuple[Finite, Finite],
+    AfterValidator(_ordered),
     Field(description="The gain in speed over the base that you expect, lowest and highest, in percent: [5, 20]."),
 ]
 MOST_NAME = 80

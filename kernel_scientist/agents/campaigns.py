@@ -113,7 +113,11 @@ class Campaigns:
         first = len(beginning.new(params, *preflight.resolve(params), None))
         params = load(settings.params_file, [*overrides, f"budget.kernels={first + evaluations}"], named)
         self._open = AgentCampaign(params, False)
-        self._open.first_kernels()
+        try:
+            self._open.first_kernels()
+        except Exception:
+            self.close()
+            raise
         campaign = self._open.campaign
         return {**_state(self._open), "kernels": _rows(campaign.population)}
 
@@ -133,7 +137,10 @@ class Campaigns:
         overrides = self._overrides(settings, campaign)
         params = load(settings.params_file, overrides)
         self.close()
-        result = api.optimize(params.problem, params.target, campaign, overrides, settings.params_file)
+        try:
+            result = api.optimize(params.problem, params.target, campaign, overrides, settings.params_file)
+        except SetupError as error:  # its sentence may name a held-out case
+            raise RuntimeError("the confirmation cannot be done") from error
         return {"problem": result.problem, "campaign": campaign, **history.confirmation(result)}
 
     def close(self) -> None:

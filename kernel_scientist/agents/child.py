@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Call = Callable[..., dict[str, Any]]
 LOOKS = ("problems", "problem", "history", "kernel")
 """Calls that measure nothing."""
+CONFIRMING, FAILED = "confirming the champion", "the confirmation failed"
+"""All that is told while a champion is confirmed: progress and errors may name held-out cases."""
 
 
 class Child:
@@ -34,6 +36,7 @@ class Child:
         """`send`: sends one message."""
         self._send = send
         self._campaigns: Campaigns | None = None
+        self._confirms = False
 
     def serve(self, requests: IO[str]) -> None:
         """Answer calls until there are no more."""
@@ -44,16 +47,27 @@ class Child:
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do one call; return its end."""
+        arguments, self._confirms = request["arguments"], request["call"] == "confirm"
         try:
-            result = self._call(request["call"])(Settings(**request["settings"]), **request["arguments"])
+            if "problem" in arguments:
+                work.require_listed(arguments["problem"])
+            result = self._call(request["call"])(Settings(**request["settings"]), **arguments)
             return {"result": work.without_held_out(result)}
         except SetupError as error:
             return {"error": one_line(error)}
         except InfrastructureError as error:
-            return {"error": f"{one_line(error)}; nothing was decided about the kernel, try again"}
+            print(one_line(error), file=sys.stderr)
+            why = FAILED if self._confirms else one_line(error)
+            return {"error": f"{why}; nothing was decided about the kernel, try again"}
         except Exception as error:
             traceback.print_exc()
-            return {"error": f"an error of the laboratory, not of the call: {type(error).__name__}: {one_line(error)}"}
+            told = f"{FAILED}; the server's standard error says why"
+            why = told if self._confirms else f"{type(error).__name__}: {one_line(error)}"
+            return {"error": f"an error of the laboratory, not of the call: {why}"}
+
+    def tell(self, text: str) -> None:
+        """Send what the laboratory says it is doing."""
+        self._send({"progress": CONFIRMING if self._confirms else text})
 
     def _call(self, name: str) -> Call:
         """Return the function of a call. What records imports MLflow, which takes seconds."""
@@ -73,13 +87,13 @@ class Child:
 class _Progress(logging.Handler):
     """Sends what the laboratory says it is doing."""
 
-    def __init__(self, send: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, child: Child) -> None:
         super().__init__(logging.INFO)
-        self._send = send
+        self._child = child
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send one message."""
-        self._send({"progress": record.getMessage()})
+        self._child.tell(record.getMessage())
 
 
 def main() -> None:
@@ -96,8 +110,9 @@ def main() -> None:
     progress = logging.getLogger("kernel_scientist.progress")
     progress.setLevel(logging.INFO)
     progress.propagate = False
-    progress.addHandler(_Progress(send))
-    Child(send).serve(sys.stdin)
+    child = Child(send)
+    progress.addHandler(_Progress(child))
+    child.serve(sys.stdin)
     os._exit(0)  # as the command line does: taking down the libraries takes half a second
 
 

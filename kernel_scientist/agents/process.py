@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -95,11 +96,12 @@ def kill_tree(pid: int) -> None:
     """Kill a process and its descendants. It is stopped before they are listed, so that it starts no more of them."""
     try:
         parent = psutil.Process(pid)
-        parent.suspend()
-        for one in (*parent.children(recursive=True), parent):
-            try:
-                one.kill()
-            except psutil.NoSuchProcess:
-                pass  # it ended meanwhile
     except psutil.NoSuchProcess:
-        pass
+        return
+    family = [parent]
+    with suppress(psutil.Error):
+        parent.suspend()
+        family = [*parent.children(recursive=True), parent]
+    for one in family:
+        with suppress(psutil.Error):  # it ended meanwhile
+            one.kill()

@@ -44,8 +44,9 @@ def _add_kernels(server: FastMCP[None], children: Children) -> None:
         file: File = "",
         machine: Annotated[str, Field(description="GPU for Triton and HIP: mi300x, mi325x, h100, ...")] = "mi300x",
     ) -> Json:
-        """Compile a kernel without running it: some seconds. C++ is compiled for this CPU; Triton and HIP for a GPU
-        that need not be here. Tells compiler errors, registers, spills, LDS, occupancy, findings."""
+        """Compile a kernel: some seconds. C++ is compiled for this CPU, and no call is made. Triton and HIP are
+        compiled for a GPU that need not be here; their answer has `ok`, and no `verdict` if they compile. Tells
+        compiler errors, registers, spills, LDS, occupancy, findings."""
         text = children.source(source, file)
         return await children.ask(context, "compile", {"problem": problem, "source": text, "machine": machine})
 

@@ -7,8 +7,9 @@ from kernel_scientist.problems.problem import Problem
 
 HIDDEN = "held_out"
 """Beginning of the names of fields that tell something of held-out cases, and their use in a list of cases."""
-INSTEAD = "a held-out case"
+NOTHING_DECIDED = "nothing was decided; try again"
 _LATER = "on the held-out cases"
+_UNMEASURED = "right ("
 
 
 def names(problem: Problem) -> frozenset[str]:
@@ -19,14 +20,13 @@ def names(problem: Problem) -> frozenset[str]:
 
 
 def without(value: Any, hidden: Set[str]) -> Any:
-    """Return a JSON value without fields and rows about held-out cases; `hidden` are their names."""
-    if isinstance(value, str):
-        for name in sorted(hidden, key=len, reverse=True):
-            value = value.replace(name, INSTEAD)
-        return value
+    """Return a JSON value without fields and rows about held-out cases; `hidden` are their names.
+
+    Texts stay as they are. If names were removed from them, a kernel's source could be used to guess the names.
+    """
     if isinstance(value, dict):
         fields = cast(dict[str, Any], value).items()
-        return {key: without(one, hidden) for key, one in fields if not key.startswith(HIDDEN) and key not in hidden}
+        return {key: without(one, hidden) for key, one in fields if not key.startswith(HIDDEN)}
     if isinstance(value, (list, tuple)):
         return [without(one, hidden) for one in cast(list[Any], value) if not _is_hidden(one, hidden)]
     return value
@@ -42,7 +42,13 @@ def _is_hidden(row: Any, hidden: Set[str]) -> bool:
 
 def reason(verdict: str | None, why: str) -> str:
     """Return why a champion was confirmed or not, without what a failure or a timing tells of the held-out cases."""
-    if verdict not in (None, "ok", "compiled", "infrastructure"):
+    if verdict == "infrastructure":
+        return NOTHING_DECIDED
+    if verdict == "compiled":
+        return "nothing here executes the kernel"
+    if verdict not in (None, "ok"):
         return f"{verdict} on a case of the confirmation; `check` tells more of the public cases"
+    if why.startswith(_UNMEASURED):  # it goes on with what was executed of all cases
+        return "right on every case; its time is predicted, nothing was measured"
     before, found, _ = why.partition(_LATER)
     return before + found

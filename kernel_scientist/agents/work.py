@@ -10,7 +10,8 @@ from typing import Any
 from kernel_scientist import api
 from kernel_scientist.agents import withheld
 from kernel_scientist.compilers.source import language_of
-from kernel_scientist.problems import find
+from kernel_scientist.problems import find, names
+from kernel_scientist.problems.kernelbench import PRECISIONS
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import load
 from kernel_scientist.records.results import EvaluationResult
@@ -54,6 +55,14 @@ def written(*sources: str | None) -> Generator[list[Path | None]]:
             raise SetupError(str(error).replace(f"{folder}/", "")) from error
 
 
+def require_listed(problem: str) -> None:
+    """Raise SetupError for a problem that is not below `problems/`: an agent may not have other files loaded."""
+    name, _, precision = problem.rpartition("@")
+    known = names()
+    if problem not in known and not (name in known and precision in PRECISIONS):
+        raise SetupError(f"unknown problem {problem!r}; known: {', '.join(known)}")
+
+
 def problems(_: Settings) -> Json:
     """List the problems."""
     from kernel_scientist.report import origins
@@ -62,7 +71,10 @@ def problems(_: Settings) -> Json:
 
 
 def problem(_: Settings, problem: str, seed: str = "") -> Json:
-    """Describe a problem: text, reference, public cases, seeds; with `seed` the source of that seed only."""
+    """Describe a problem: text, reference, public cases, seeds; with `seed` the source of that seed only.
+
+    What was assumed about it is left out, as it says by what rule the held-out cases are made.
+    """
     from kernel_scientist.report import origins
 
     if seed:
@@ -70,7 +82,7 @@ def problem(_: Settings, problem: str, seed: str = "") -> Json:
         if (file := files.get(seed)) is None:
             raise SetupError(f"problem {problem} has no seed {seed!r}; its seeds: {', '.join(files) or 'none'}")
         return {"problem": problem, "seed": seed, "source": file.read_text()}
-    shown = {key: value for key, value in origins.shown(problem).items() if key != "folder"}
+    shown = {key: value for key, value in origins.shown(problem).items() if key not in ("folder", "assumed")}
     return {**shown, "reference": find(problem).reference_text}
 
 

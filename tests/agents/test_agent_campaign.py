@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 from mcp import ClientSession
 
+from kernel_scientist.agents import history
+from kernel_scientist.agents.campaigns import AgentCampaign, Campaigns
+from kernel_scientist.agents.work import Settings
+from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.agents.client import over_stdio, refusal, result
 from tests.trials import undescribed
@@ -27,6 +31,19 @@ EDITS = (
 
 def experiment(base: str, title: str) -> dict[str, Any]:
     return {"base": base, "title": title, "hypothesis": f"{title}: fewer instructions", "expected_percent": [0, 5.5]}
+
+
+def test_a_campaign_that_fails_to_begin_is_closed(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_: AgentCampaign) -> None:
+        raise InfrastructureError("the device is busy")
+
+    monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(lab))
+    monkeypatch.setattr(AgentCampaign, "first_kernels", failing)
+    campaigns = Campaigns()
+    with pytest.raises(InfrastructureError, match="busy"):
+        campaigns.begin(Settings(), "identity", 1)
+    assert campaigns._open is None
+    assert history.find(Settings(), "").state == "KILLED"
 
 
 @pytest.mark.slow

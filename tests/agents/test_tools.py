@@ -1,5 +1,6 @@
 """Tools that record nothing, called by the official SDK's client over stdio."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ WRONG = "def custom_kernel(data):\n    return data[1]\n"
 BROKEN = (
     'from kernel_scientist import load\nkernel = load("int f( {")\n\ndef custom_kernel(data):\n    return data[1]\n'
 )
+KERNEL = {"campaign": "absent", "base": "k00001", "title": "edit", "hypothesis": "faster", "source": WRONG}
 
 
 def seed(lab: Path, name: str = "cpp_blocked.py") -> str:
@@ -68,6 +70,9 @@ def test_bad_input_gives_a_sentence(lab: Path) -> None:
             ("check", {"problem": "identity", "source": source, "tagret": "cpu"}, "no argument 'tagret'; it has "),
             ("check", {"problem": "identity", "source": "x = 1"}, "kernel.py defines no custom_kernel(data)"),
             ("check", {"problem": "identity", "source": source, "target": "moon"}, "expected auto, cpu, "),
+            ("check", {"problem": "identity", "source": source, "target": "kernelbot"}, "expected auto, cpu, "),
+            ("begin_campaign", {"problem": "identity", "evaluations": 1, "target": "kernelbot"}, "expected auto, "),
+            ("submit", {**KERNEL, "expected_percent": [20, 5]}, "'expected_percent': the lowest gain is above the "),
             ("compile", {"problem": "identity", "source": "@triton.jit\ncustom_kernel = 1", "machine": "moon"}, "moon"),
             ("compare", {"first": ["a"], "second": []}, "argument 'second': List should have at least 1 item"),
             ("compare", {"first": ["a"], "second": ["b"]}, "there is no campaign 'a'"),
@@ -76,3 +81,24 @@ def test_bad_input_gives_a_sentence(lab: Path) -> None:
             assert expected in await refusal(session, tool, **arguments)
 
     over_stdio(lab, talk)
+
+
+def test_only_a_listed_problem_is_loaded_and_nothing_tells_how_its_held_out_cases_are_made(lab: Path) -> None:
+    here, elsewhere, ran = lab / "problems" / "bare", lab / "elsewhere", lab / "ran"
+    shutil.copytree(lab / "problems" / "identity", here)
+    (here / "lab.yml").unlink()
+    shutil.copytree(here, elsewhere)
+    reference = elsewhere / "reference.py"
+    reference.write_text(f"open({str(ran)!r}, 'w')\n{reference.read_text()}")
+
+    async def talk(session: ClientSession) -> None:
+        shown = await result(session, "problem", problem="bare")
+        assert shown["description"] and "assumed" not in shown and "held" not in str(shown)
+        for name in (str(elsewhere), "../elsewhere", "elsewhere", f"{elsewhere}@fp16"):
+            assert "unknown problem" in await refusal(session, "problem", problem=name)
+            assert "unknown problem" in await refusal(session, "begin_campaign", problem=name, evaluations=1)
+            for tool in ("compile", "check", "evaluate", "profile"):
+                assert "unknown problem" in await refusal(session, tool, problem=name, source=seed(lab))
+
+    over_stdio(lab, talk)
+    assert not ran.exists()
