@@ -39,8 +39,7 @@ def check(contents: Contents, findings: Findings) -> None:
         findings.same(f"{archive.VALIDATION}: problem", told.problem, problem.name)
         findings.same(f"{archive.VALIDATION}: target", told.target, manifest.target)
         findings.same(f"{archive.VALIDATION}: kernel", told.kernel, manifest.kernel)
-        own = contents.lineage.kernels[0].digest if contents.lineage and contents.lineage.kernels else ""
-        findings.same(f"{archive.VALIDATION}: digest", told.digest, own)
+        findings.same(f"{archive.VALIDATION}: digest", told.digest, contents.digest)
     _installed(problem, contents, findings)
 
 
@@ -80,12 +79,13 @@ def _settings(samples: RawSamples, params: dict[str, str], findings: Findings) -
     try:
         confidence, stages = float(params["harness.confidence"]), int(params["harness.stages"])
         margin, below = float(params["harness.margin"]), float(params["harness.drop_below"])
-    except (KeyError, ValueError) as error:
+        ratio_confidence = 1 - (1 - confidence) / stages
+    except (KeyError, ValueError, ArithmeticError) as error:
         findings.wrong(f"{archive.ENVIRONMENT}: params", "no settings of a harness", error)
         return
     what = f"{archive.ENVIRONMENT}: params: harness"
     findings.same(f"{what}.confidence", confidence, samples.confidence)
-    findings.same(f"{what}.stages", 1 - (1 - confidence) / stages, samples.ratio_confidence)
+    findings.same(f"{what}.stages", ratio_confidence, samples.ratio_confidence)
     findings.same(f"{what}.drop_below", below, samples.drop_below)
     findings.same(f"{what}.margin is at most each margin", all(margin <= one for one in samples.margins), True)
 

@@ -63,7 +63,12 @@ def _plain(value: Any) -> Any:
 
 def _equal(one: Any, other: Any) -> bool:
     numbers = [value for value in (one, other) if isinstance(value, (int, float)) and not isinstance(value, bool)]
-    return math.isclose(*numbers, rel_tol=TOLERANCE) if len(numbers) == 2 else one is other or one == other
+    if len(numbers) < 2 or all(isinstance(number, int) for number in numbers):
+        return one is other or one == other
+    try:
+        return math.isclose(*numbers, rel_tol=TOLERANCE)
+    except OverflowError:  # a whole number that no float reaches
+        return False
 
 
 def _name(number: int, *items: Any) -> Any:

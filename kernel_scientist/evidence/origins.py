@@ -54,6 +54,7 @@ def _timed_sources(contents: Contents, findings: Findings) -> None:
     known = {source_file(one.name) for one in (contents.lineage.kernels if contents.lineage else ())}
     for name, samples in contents.timings:
         findings.same(f"{name}: candidate", samples.candidate, contents.manifest.kernel)
+        findings.same(f"{name}: source of the candidate", samples.sources.get(samples.candidate, ""), contents.digest)
         for kernel, stated in samples.sources.items():
             known.add(source_file(kernel))
             if (source := contents.sources.get(source_file(kernel))) is not None:

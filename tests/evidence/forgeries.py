@@ -188,6 +188,40 @@ def confirmed_twice_as_fast(files: Files) -> None:
     twice_as_fast(files[CONFIRMATION]["evaluation"])
 
 
+def without_held_out(files: Files) -> None:
+    """Leave out the held-out cases' times, ratios and samples in confirmation and validation."""
+    files[CONFIRMATION] |= {"held_out": [], "held_out_speedups": [], "held_out_samples": None}
+    files[VALIDATION]["held_out"] = {"cases": [], "speedups": []}
+    other = files[CONFIRMATION]["baseline"]
+    if files[CONFIRMATION]["confirmed"]:
+        why = f"faster than {other} on the public cases; the problem has no held-out ones"
+        files[CONFIRMATION]["reason"] = files[VALIDATION]["why"] = why
+
+
+def invented_held_out(files: Files) -> None:
+    """Invent ratios on the held-out cases, without times and samples, and deny that the problem has such cases."""
+    files[PROBLEM]["held_out"] = []
+    files[CONFIRMATION] |= {"held_out": [], "held_out_samples": None}
+    for speedup in files[CONFIRMATION]["held_out_speedups"]:
+        speedup["ratio"], speedup["interval"] = speedup["ratio"] * 2, scaled(speedup["interval"], 2)
+        for pair in speedup["cases"].values():
+            pair["against_us"] *= 2
+
+
+def unnamed_source(files: Files) -> None:
+    """Change the source, and leave its digest out wherever it was timed."""
+    confirmed = files[CONFIRMATION]
+    for samples in (files[SAMPLES], confirmed["evaluation"]["samples"], confirmed["held_out_samples"]):
+        del samples["sources"]["k00002"]
+    edited_source(files)
+
+
+def one_more(files: Files) -> None:
+    """Add 1 to the largest size of a timed case."""
+    sizes = max((one["case"]["sizes"] for one in files[PROBLEM]["benchmarks"]), key=lambda sizes: sizes["size"])
+    sizes["size"] += 1
+
+
 def exchanged_samples(files: Files) -> None:
     files[SAMPLES] = files[CONFIRMATION]["evaluation"]["samples"]
 
@@ -247,6 +281,7 @@ FORGERIES: dict[str, Forgery] = {
     "a difference": changed(LINEAGE, "kernels", 0, "diff", by=lambda text: text.replace("+", "-")),
     "a language": changed(LINEAGE, "kernels", 0, "language", to="hip"),
     "a foreign source": added("sources/k00077.py", "custom_kernel = None\n"),
+    "the timed source, which is not named": unnamed_source,
     "the timed reference": changed(SAMPLES, "sources", "reference", by=other_digest),
     # problem and cases
     "a seed": changed(PROBLEM, "benchmarks", 0, "case", "seed", to=1),
@@ -254,12 +289,15 @@ FORGERIES: dict[str, Forgery] = {
     "a seed, wherever it is stated": other_seed,
     "a size": changed(SAMPLES, "cases", 0, "sizes", "size", to=64),
     "the inputs of a case": changed(PROBLEM, "held_out", 0, "inputs", by=other_digest),
+    "the largest size, by 1": one_more,
     "a case left out": dropped_case,
     "a checking case left out": changed(PROBLEM, "tests", by=without_last),
     "the work of a case": less_work,
     "the problem's digest": changed(PROBLEM, "digest", by=other_digest),
     "the problem": changed(MANIFEST, "problem", to="rmsnorm"),
     # confirmation
+    "held-out times left out": without_held_out,
+    "held-out ratios invented": invented_held_out,
     "whether it is confirmed": changed(CONFIRMATION, "confirmed", by=flipped),
     "why it is confirmed": changed(CONFIRMATION, "reason", to="it is much faster"),
     "confirmed times and ratios": confirmed_twice_as_fast,
@@ -278,6 +316,7 @@ FORGERIES: dict[str, Forgery] = {
     "the confidence that was set": changed(ENVIRONMENT, "params", "harness.confidence", to="0.5"),
     # files
     "samples left out": removed(SAMPLES),
+    "samples and times left out": all_of(removed(SAMPLES), changed(EVALUATION, "timings", to=[])),
     "a confirmation left out": removed(CONFIRMATION),
     "a source left out": removed(BASE),
 }
