@@ -22,7 +22,8 @@ def check(contents: Contents, findings: Findings) -> None:
     for name, samples in contents.timings:
         findings.same(f"{name}: digest", samples.digest, digest_of(samples.readings))
     if contents.evaluation is not None and contents.samples is not None:
-        _evaluation(archive.EVALUATION, contents.evaluation, contents.samples, findings)
+        with findings.computed_by(contents.samples.evaluator):
+            _evaluation(archive.EVALUATION, contents.evaluation, contents.samples, findings)
     if contents.confirmation is not None:
         is_hidden = contents.problem is not None and bool(contents.problem.held_out)
         _confirmation(contents.confirmation, is_hidden, findings)
@@ -52,16 +53,19 @@ def _confirmation(stated: Confirmation, is_hidden: bool, findings: Findings) -> 
     if samples is None:
         findings.wrong(f"{what}: evaluation: samples", "missing", "those of its times")
         return
-    _evaluation(f"{what}: evaluation", stated.evaluation, samples, findings)
+    with findings.computed_by(samples.evaluator):
+        _evaluation(f"{what}: evaluation", stated.evaluation, samples, findings)
     if hidden is not None:
-        times, speedups = _sound(what, raw.Recorded(hidden).held_out, findings) or ((), ())
-        findings.same(f"{what}: held_out", stated.held_out, times)
-        findings.same(f"{what}: held_out_speedups", stated.held_out_speedups, speedups)
+        with findings.computed_by(hidden.evaluator):
+            times, speedups = _sound(what, raw.Recorded(hidden).held_out, findings) or ((), ())
+            findings.same(f"{what}: held_out", stated.held_out, times)
+            findings.same(f"{what}: held_out_speedups", stated.held_out_speedups, speedups)
     elif is_hidden or stated.held_out or stated.held_out_speedups:
         findings.wrong(f"{what}: held_out_samples", "missing", "those of the times on held-out cases")
     decided = confirmation.decide(stated.evaluation, stated.held_out_speedups, stated.baseline or None)
-    findings.same(f"{what}: confirmed", stated.confirmed, decided[0])
-    findings.same(f"{what}: reason", stated.reason, decided[1])
+    with findings.computed_by(samples.evaluator):
+        findings.same(f"{what}: confirmed", stated.confirmed, decided[0])
+        findings.same(f"{what}: reason", stated.reason, decided[1])
 
 
 def _validation(stated: ValidationResult, found: Confirmation, findings: Findings) -> None:
@@ -75,12 +79,16 @@ def _told(found: Confirmation) -> dict[str, Any]:
     """Return what a validation says of a confirmation, by field."""
     over = found.evaluation.speedup_over(REFERENCE)
     hidden = next((one.cases for one in found.held_out_speedups if one.against == REFERENCE), {})
+    report = found.evaluation.compile
     cases = results.cases(found.evaluation.timings, over.cases if over else {})
     return {
         **{name: getattr(found.evaluation, name) for name in results.SHARED},
         "status": found.status,
         "confirmed": found.status == CONFIRMED,
         "why": found.reason,
+        "seconds": results.rounded(found.evaluation.seconds),
+        "counters": results.counters(found.evaluation),
+        "compile": report.model_copy(update={"log": ""}) if report else None,
         "clocks": [results.rounded(one.model_dump()) for one in found.evaluation.clocks],
         "cases": cases,
         "geomean_us": results.rounded(results.mean([one.time_us for one in cases])),
@@ -91,6 +99,8 @@ def _told(found: Confirmation) -> dict[str, Any]:
             speedups=tuple(map(results.of_speedup, found.held_out_speedups)),
         ),
         "bars": results.bars(found),
+        "recorded": "",
+        "key": "",
     }
 
 

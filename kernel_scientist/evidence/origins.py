@@ -7,7 +7,7 @@ from kernel_scientist.evidence.archive import source_file
 from kernel_scientist.evidence.contents import Contents
 from kernel_scientist.evidence.findings import Findings
 from kernel_scientist.records.evidence import Ancestor
-from kernel_scientist.records.kernel import digest, edits
+from kernel_scientist.records.kernel import REFERENCE, digest, edits
 
 
 def check(contents: Contents, findings: Findings) -> None:
@@ -59,5 +59,7 @@ def _timed_sources(contents: Contents, findings: Findings) -> None:
             known.add(source_file(kernel))
             if (source := contents.sources.get(source_file(kernel))) is not None:
                 findings.same(f"{name}: sources: {kernel}", stated, digest(source))
+            elif kernel != REFERENCE:
+                findings.open(f"the timed source {kernel}", "its text is not in the archive, only its digest")
     for file in contents.sources.keys() - known:
         findings.wrong(file, "a source", "no kernel of this archive has it")
