@@ -99,6 +99,7 @@ def _told(found: Confirmation) -> dict[str, Any]:
             speedups=tuple(map(results.of_speedup, found.held_out_speedups)),
         ),
         "bars": results.bars(found),
+        **({} if found.evaluation.predictions else {"predicted": None}),
         "recorded": "",
         "key": "",
     }

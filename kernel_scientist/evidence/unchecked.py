@@ -4,6 +4,7 @@ from kernel_scientist.evidence.contents import Contents
 from kernel_scientist.evidence.findings import Findings
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.raw_samples import RawSamples
 
 _CHECKED = "it comes of the check, and no kernel is executed here"
 _WRITTEN = "the evaluator wrote it down, and nothing in the archive follows from it"
@@ -33,9 +34,10 @@ def note(contents: Contents, findings: Findings) -> None:
     """List what is stated in an archive and was not checked."""
     for what, why in NEVER.items():
         findings.open(what, why)
-    for evaluation in (contents.evaluation, contents.confirmation and contents.confirmation.evaluation):
-        if evaluation is not None:
-            _evaluation(evaluation, findings)
+    if contents.evaluation is not None:
+        _evaluation(contents.evaluation, contents.samples, findings)
+    if contents.confirmation is not None:
+        _evaluation(contents.confirmation.evaluation, contents.confirmation.evaluation.samples, findings)
     _timings(contents, findings)
     _lineage(contents, findings)
     if contents.confirmation is not None:
@@ -44,13 +46,13 @@ def note(contents: Contents, findings: Findings) -> None:
             findings.open("verdicts of others' kernels beside the champion", "their sources are not in the archive")
 
 
-def _evaluation(stated: Evaluation, findings: Findings) -> None:
+def _evaluation(stated: Evaluation, samples: RawSamples | None, findings: Findings) -> None:
     from kernel_scientist.evaluation.timing import raw
 
     for name, (what, why) in EVALUATED.items():
         if getattr(stated, name):
             findings.open(what, why)
-    if not all(map(raw.is_timed, stated.labels)):
+    if not all(samples and raw.is_timed(label) for label in stated.labels):
         findings.open("labels of the screen and of the check", "only those that the clock readings show were compared")
 
 
@@ -69,5 +71,7 @@ def _lineage(contents: Contents, findings: Findings) -> None:
     kernels = contents.lineage.kernels if contents.lineage else ()
     if any(one.experiment for one in kernels):
         findings.open("experiments and their predicted gains", "they are what was planned before the evaluation")
+    if any(one.origin for one in kernels[:-1]):
+        findings.open("which campaign made a kernel of the lineage", "that campaign is not in the archive")
     if kernels[1:]:
         findings.open("verdicts and generations of ancestors", "their evaluations are not in the archive")
