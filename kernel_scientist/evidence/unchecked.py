@@ -42,6 +42,7 @@ def note(contents: Contents, findings: Findings) -> None:
     _lineage(contents, findings)
     if contents.confirmation is not None:
         findings.open("what the confirmation compares with", "the search chose the source that was to be beaten")
+        findings.open("settings of the confirmation", "they may be others than the campaign's")
         if contents.confirmation.bars:
             findings.open("verdicts of others' kernels beside the champion", "their sources are not in the archive")
 
@@ -58,8 +59,7 @@ def _evaluation(stated: Evaluation, samples: RawSamples | None, findings: Findin
 
 def _timings(contents: Contents, findings: Findings) -> None:
     if contents.timings:
-        why = "they are `harness.margin` or the machine's noise, which is not in the archive: none is below the former"
-        findings.open("margins", why)
+        findings.open("margins", "they are `harness.margin` or the machine's noise, which is not in the archive")
     for _, samples in contents.timings:
         if samples.dropped_after:
             findings.open("after how many blocks the kernel was dropped", _WRITTEN)

@@ -97,6 +97,7 @@ def test_an_honest_archive_agrees_and_says_what_it_cannot_show(archive: Path, ho
         *("the compile report", "campaign, MLflow run and date", "the layers of the sandbox", "margins"),
         *("the seconds of each step", "experiments and their predicted gains", "other parameters of the campaign"),
         *("verdicts and generations of ancestors", "what the confirmation compares with", rates),
+        "settings of the confirmation",
     }
     assert all(one.why for one in result.unchecked)
     assert {"sources/k00001.py", "sources/k00002.py", SAMPLES, "confirmation_evidence.json"} <= honest.keys()
