@@ -2,6 +2,7 @@
 
 import hashlib
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ EVALUATION, SAMPLES = "evaluation.json", "samples.json"
 CONFIRMATION, VALIDATION = "confirmation_evidence.json", "validation.json"
 MOST_BYTES, MOST_FILES = 1 << 30, 10_000
 """Size of an archive's contents, and number of its files, beyond which it is not read."""
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How the files of an archive may be packed."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """Date of every file in an archive, so that the same contents give the same archive."""
 
@@ -58,14 +61,14 @@ class Archive:
                 _require_small(path, archive.infolist())
                 contents = {name: archive.read(name) for name in archive.namelist()}
             manifest = Manifest.model_validate_json(contents.pop(MANIFEST))
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        except ValidationError as error:
+            raise SetupError(f"{path} is not an archive of evidence: {MANIFEST}: {first(error)}") from error
+        except (zipfile.BadZipFile, zlib.error, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
             raise SetupError(f"{path} is not an archive of evidence: {error}") from error
         except OSError as error:
             raise SetupError(f"cannot read {path}: {error.strerror or error}") from error
         except KeyError as error:
             raise SetupError(f"{path} is not an archive of evidence: it has no {MANIFEST}") from error
-        except ValidationError as error:
-            raise SetupError(f"{path} is not an archive of evidence: {MANIFEST}: {first(error)}") from error
         if manifest.format != FORMAT:
             raise SetupError(f"{path} has format {manifest.format}; this version of the package reads {FORMAT}")
         return Archive(manifest, contents)
@@ -81,6 +84,8 @@ def first(error: ValidationError) -> str:
 def _require_small(path: Path, listed: list[zipfile.ZipInfo]) -> None:
     if len(listed) > MOST_FILES or sum(one.file_size for one in listed) > MOST_BYTES:
         raise SetupError(f"{path} is not an archive of evidence: it has too many files, or too large ones")
+    if foreign := next((one.filename for one in listed if one.compress_type not in COMPRESSIONS), None):
+        raise SetupError(f"{path} is not an archive of evidence: {foreign} is neither stored nor deflated")
     names = [one.filename for one in listed]
     if doubled := next((name for name in names if names.count(name) > 1), None):
         raise SetupError(f"{path} is not an archive of evidence: it has two files {doubled}")

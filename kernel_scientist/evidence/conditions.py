@@ -6,15 +6,22 @@ from kernel_scientist import problems
 from kernel_scientist.evidence import archive, cases
 from kernel_scientist.evidence.contents import Contents
 from kernel_scientist.evidence.findings import Findings
+from kernel_scientist.hardware import gpus
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evidence import CaseEvidence, EnvironmentEvidence, ProblemEvidence
 from kernel_scientist.records.kernel import REFERENCE, digest
+from kernel_scientist.records.names import FILE
 from kernel_scientist.records.raw_samples import RawSamples
 
 SHORT = 12
 """Digits of the evaluator's digest in an evaluation's environment."""
+
+SETTINGS = {f"harness.{name}" for name in ("confidence", "stages", "margin", "drop_below")}
+"""Parameters that are compared with the plan of a timing."""
+AUTO, ON_GPU = "auto", ("cuda", "rocm")
+"""The target that is resolved on the campaign's machine; the targets whose kernels are built for a GPU of it."""
 
 INPUTS: dict[str, Any] = {
     "generated_by": True,
@@ -39,18 +46,22 @@ def check(contents: Contents, findings: Findings) -> None:
         findings.same(f"{archive.VALIDATION}: problem", told.problem, problem.name)
         findings.same(f"{archive.VALIDATION}: target", told.target, manifest.target)
         findings.same(f"{archive.VALIDATION}: kernel", told.kernel, manifest.kernel)
-        own = contents.lineage.kernels[0].digest if contents.lineage and contents.lineage.kernels else ""
-        findings.same(f"{archive.VALIDATION}: digest", told.digest, own)
+        findings.same(f"{archive.VALIDATION}: digest", told.digest, contents.digest)
     _installed(problem, contents, findings)
 
 
 def _samples(
     what: str, samples: RawSamples, problem: ProblemEvidence, listed: tuple[CaseEvidence, ...], findings: Findings
 ) -> None:
+    from kernel_scientist.evaluation.timing import raw
+
     findings.same(f"{what}: problem: digest", samples.problem.digest, problem.digest)
     findings.same(f"{what}: cases", samples.cases, [one.case for one in listed])
     works = {one.case.name: one.work for one in listed}
     findings.same(f"{what}: problem: works", samples.problem.works, works)
+    if samples.bound is not None and (listed_gpu := gpus.GPUS.get(samples.bound.name.lower())):
+        with findings.computed_by(samples.evaluator):
+            findings.same(f"{what}: bound", samples.bound, raw.bound(listed_gpu))
     if REFERENCE in samples.sources:
         findings.same(f"{what}: sources: {REFERENCE}", samples.sources[REFERENCE], problem.reference)
 
@@ -62,12 +73,12 @@ def _environment(stated: EnvironmentEvidence, contents: Contents, findings: Find
     if samples is not None:
         findings.same(f"{archive.SAMPLES}: evaluator", samples.evaluator, stated.evaluator)
         findings.same(f"{what}: environment: evaluator", stated.environment.get("evaluator"), samples.evaluator[:SHORT])
-        if not stated.resumed_with:
-            _settings(samples, stated.params, findings)
+    _parameters(stated, contents, findings)
     if found is not None and (public := found.evaluation.samples) is not None:
         short = found.evaluation.environment.get("evaluator")
         for timing in filter(None, (public, found.held_out_samples)):
             findings.same(f"{archive.CONFIRMATION}: evaluator", timing.evaluator, public.evaluator)
+            findings.same(f"{archive.CONFIRMATION}: ratio_confidence", timing.ratio_confidence, timing.confidence)
             findings.same(f"{archive.CONFIRMATION}: environment: evaluator", short, timing.evaluator[:SHORT])
     installed = environment.evaluator_digest()
     for other in {one.evaluator: None for _, one in contents.timings if one.evaluator != installed}:
@@ -75,17 +86,39 @@ def _environment(stated: EnvironmentEvidence, contents: Contents, findings: Find
         findings.open(f"evaluator {other[:SHORT]}", why)
 
 
+def _parameters(stated: EnvironmentEvidence, contents: Contents, findings: Findings) -> None:
+    """Compare the campaign's parameters with what follows from them, and name the others."""
+    manifest, problem, params, used = contents.manifest, contents.problem, stated.params, {"language"}
+    if problem is not None:
+        findings.same(f"{archive.PROBLEM}: device", problem.device, "cuda" if manifest.target in ON_GPU else "cpu")
+        for name in {"profile", "compat"} & params.keys():
+            findings.same(f"{archive.PROBLEM}: {name}", getattr(problem, name), params[name])
+            used.add(name)
+    if (target := params.get("target", AUTO)) != AUTO:
+        named = FILE.encode(target.replace(":", "-", 1))
+        findings.same(f"{archive.MANIFEST}: target", manifest.target.lower(), named.lower())
+        used.add("target")
+    if stated.resumed_with:
+        findings.open("settings of the timing", "the campaign was resumed with others: the kernel may be from before")
+    elif contents.samples is not None:
+        _settings(contents.samples, params, findings)
+        used |= SETTINGS
+    if others := ", ".join(name for name in params if name not in used):
+        findings.open("other parameters of the campaign", f"nothing in the archive follows from them: {others}")
+
+
 def _settings(samples: RawSamples, params: dict[str, str], findings: Findings) -> None:
     """Compare the plan of a timing with the parameters of its campaign."""
     try:
         confidence, stages = float(params["harness.confidence"]), int(params["harness.stages"])
         margin, below = float(params["harness.margin"]), float(params["harness.drop_below"])
-    except (KeyError, ValueError) as error:
+        ratio_confidence = 1 - (1 - confidence) / stages
+    except (KeyError, ValueError, ArithmeticError) as error:
         findings.wrong(f"{archive.ENVIRONMENT}: params", "no settings of a harness", error)
         return
     what = f"{archive.ENVIRONMENT}: params: harness"
     findings.same(f"{what}.confidence", confidence, samples.confidence)
-    findings.same(f"{what}.stages", 1 - (1 - confidence) / stages, samples.ratio_confidence)
+    findings.same(f"{what}.stages", ratio_confidence, samples.ratio_confidence)
     findings.same(f"{what}.drop_below", below, samples.drop_below)
     findings.same(f"{what}.margin is at most each margin", all(margin <= one for one in samples.margins), True)
 

@@ -15,6 +15,8 @@ from kernel_scientist.records.raw_samples import RawSamples
 from kernel_scientist.records.results import ValidationResult
 
 R = TypeVar("R", bound=Record)
+COMPUTED = ("timings", "speedups", "beside", "baseline", "clocks")
+"""Fields of an evaluation that follow from its samples."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,11 @@ class Contents:
     """Sources by file name."""
 
     @property
+    def digest(self) -> str:
+        """The digest of the kernel's source, as the lineage states it; empty without a lineage."""
+        return self.lineage.kernels[0].digest if self.lineage and self.lineage.kernels else ""
+
+    @property
     def timings(self) -> tuple[tuple[str, RawSamples], ...]:
         """The raw samples of all timings, and what they are called in findings."""
         found = self.confirmation
@@ -49,7 +56,8 @@ def read(bundle: Archive, findings: Findings) -> Contents:
     stated, held = bundle.manifest.files, {name: sha256(content) for name, content in bundle.files.items()}
     findings.same(f"{archive.MANIFEST}: files", stated, held)
     evaluation = _parsed(bundle, archive.EVALUATION, Evaluation, findings)
-    timed, confirmed = bool(evaluation and evaluation.timings), archive.CONFIRMATION in bundle.files
+    timed = evaluation is not None and any(getattr(evaluation, name) for name in COMPUTED)
+    confirmed = archive.CONFIRMATION in bundle.files
     return Contents(
         manifest=bundle.manifest,
         lineage=_parsed(bundle, archive.LINEAGE, Lineage, findings),
@@ -79,4 +87,6 @@ def _parsed(bundle: Archive, name: str, record: type[R], findings: Findings, is_
         return record.model_validate_json(content)
     except ValidationError as error:
         findings.wrong(name, first(error), "a valid record")
-        return None
+    except ArithmeticError as error:  # of a record's own check, such as a time of 0
+        findings.wrong(name, str(error), "a valid record")
+    return None

@@ -1,18 +1,22 @@
 """What a verification has found so far: how much was compared, what differs, what could not be checked."""
 
 import math
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, cast
 
 from pydantic import BaseModel
 
+from kernel_scientist.records import environment
 from kernel_scientist.records.evidence import Difference, Unchecked
 
 TOLERANCE = 1e-6
 """Relative difference of two figures that may come from the order in which another machine adds."""
 MOST_SHOWN = 200
 """Most characters of a statement that are shown."""
+OTHER_VERSION = "another version of the evaluator computed what is stated"
 ABSENT = object()
 
 
@@ -34,8 +38,22 @@ class Findings:
         self.differences.append(Difference(what=what, stated=_shown(stated), recomputed=_shown(recomputed)))
 
     def open(self, what: str, why: str) -> None:
-        """Note what cannot be checked."""
-        self.unchecked.append(Unchecked(what=what, why=why))
+        """Note what cannot be checked, once."""
+        found = Unchecked(what=what, why=why)
+        self.unchecked += [found] if found not in self.unchecked else []
+
+    @contextmanager
+    def computed_by(self, evaluator: str) -> Generator[None]:
+        """Say of each difference found meanwhile if another version of the evaluator computed what is stated.
+
+        `evaluator`: the digest of the one that did.
+        """
+        before = len(self.differences)
+        yield
+        if evaluator != environment.evaluator_digest():
+            for number, found in enumerate(self.differences[before:], before):
+                recomputed = f"{found.recomputed} ({OTHER_VERSION})"
+                self.differences[number] = found.model_copy(update={"recomputed": recomputed})
 
     def _same(self, what: str, stated: Any, recomputed: Any) -> None:
         if isinstance(stated, dict) and isinstance(recomputed, dict):
@@ -63,7 +81,12 @@ def _plain(value: Any) -> Any:
 
 def _equal(one: Any, other: Any) -> bool:
     numbers = [value for value in (one, other) if isinstance(value, (int, float)) and not isinstance(value, bool)]
-    return math.isclose(*numbers, rel_tol=TOLERANCE) if len(numbers) == 2 else one is other or one == other
+    if len(numbers) < 2 or all(isinstance(number, int) for number in numbers):
+        return one is other or one == other
+    try:
+        return math.isclose(*numbers, rel_tol=TOLERANCE)
+    except OverflowError:  # a whole number that no float reaches
+        return False
 
 
 def _name(number: int, *items: Any) -> Any:

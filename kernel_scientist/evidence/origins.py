@@ -7,7 +7,7 @@ from kernel_scientist.evidence.archive import source_file
 from kernel_scientist.evidence.contents import Contents
 from kernel_scientist.evidence.findings import Findings
 from kernel_scientist.records.evidence import Ancestor
-from kernel_scientist.records.kernel import digest, edits
+from kernel_scientist.records.kernel import REFERENCE, digest, edits
 
 
 def check(contents: Contents, findings: Findings) -> None:
@@ -54,9 +54,12 @@ def _timed_sources(contents: Contents, findings: Findings) -> None:
     known = {source_file(one.name) for one in (contents.lineage.kernels if contents.lineage else ())}
     for name, samples in contents.timings:
         findings.same(f"{name}: candidate", samples.candidate, contents.manifest.kernel)
+        findings.same(f"{name}: source of the candidate", samples.sources.get(samples.candidate, ""), contents.digest)
         for kernel, stated in samples.sources.items():
             known.add(source_file(kernel))
             if (source := contents.sources.get(source_file(kernel))) is not None:
                 findings.same(f"{name}: sources: {kernel}", stated, digest(source))
+            elif kernel != REFERENCE:
+                findings.open(f"the timed source {kernel}", "its text is not in the archive, only its digest")
     for file in contents.sources.keys() - known:
         findings.wrong(file, "a source", "no kernel of this archive has it")

@@ -188,6 +188,47 @@ def confirmed_twice_as_fast(files: Files) -> None:
     twice_as_fast(files[CONFIRMATION]["evaluation"])
 
 
+def without_held_out(files: Files) -> None:
+    """Leave out the held-out cases' times, ratios and samples in confirmation and validation."""
+    files[CONFIRMATION] |= {"held_out": [], "held_out_speedups": [], "held_out_samples": None}
+    files[VALIDATION]["held_out"] = {"cases": [], "speedups": []}
+    other = files[CONFIRMATION]["baseline"]
+    if files[CONFIRMATION]["confirmed"]:
+        why = f"faster than {other} on the public cases; the problem has no held-out ones"
+        files[CONFIRMATION]["reason"] = files[VALIDATION]["why"] = why
+
+
+def invented_held_out(files: Files) -> None:
+    """Invent ratios on the held-out cases, without times and samples, and deny that the problem has such cases."""
+    files[PROBLEM]["held_out"] = []
+    files[CONFIRMATION] |= {"held_out": [], "held_out_samples": None}
+    for speedup in files[CONFIRMATION]["held_out_speedups"]:
+        speedup["ratio"], speedup["interval"] = speedup["ratio"] * 2, scaled(speedup["interval"], 2)
+        for pair in speedup["cases"].values():
+            pair["against_us"] *= 2
+
+
+def unnamed_source(files: Files) -> None:
+    """Change the source, and leave its digest out wherever it was timed."""
+    confirmed = files[CONFIRMATION]
+    for samples in (files[SAMPLES], confirmed["evaluation"]["samples"], confirmed["held_out_samples"]):
+        del samples["sources"]["k00002"]
+    edited_source(files)
+
+
+def one_more(files: Files) -> None:
+    """Add 1 to the largest size of a timed case."""
+    sizes = max((one["case"]["sizes"] for one in files[PROBLEM]["benchmarks"]), key=lambda sizes: sizes["size"])
+    sizes["size"] += 1
+
+
+def of_another_evaluator(files: Files) -> Files:
+    """Return the same archive as if another version of the evaluator had written it."""
+    evaluator = files[ENVIRONMENT]["evaluator"]
+    text, other = json.dumps(files), digest(evaluator)
+    return json.loads(text.replace(evaluator, other).replace(evaluator[:12], other[:12]))
+
+
 def exchanged_samples(files: Files) -> None:
     files[SAMPLES] = files[CONFIRMATION]["evaluation"]["samples"]
 
@@ -205,79 +246,3 @@ def added(name: str, text: str) -> Forgery:
         files[name] = text
 
     return forge
-
-
-FORGERIES: dict[str, Forgery] = {
-    # times
-    "a time": changed(EVALUATION, "timings", 0, "time_us", by=half),
-    "all times and ratios": lambda files: twice_as_fast(files[EVALUATION]),
-    "an interval of a time": changed(EVALUATION, "timings", 0, "interval_us", 1, by=half),
-    "a row's time": changed(EVALUATION, "timings", 0, "samples_us", 0, by=half),
-    "a floor": changed(EVALUATION, "timings", 1, "floor_us", by=half),
-    "a diagnostic of the clocks": changed(EVALUATION, "clocks", 0, "cpu_us", by=half),
-    "a clock reading": changed(SAMPLES, "readings", 0, "rows", 0, 0, 0, 1, by=lambda ns: ns // 2),
-    "a clock reading of the kernel, with their digest": lambda files: clocks_halved(files[SAMPLES], "k00002", 1),
-    "all clock readings of the kernel": lambda files: clocks_halved(files[SAMPLES], "k00002"),
-    "all clock readings of the reference": lambda files: clocks_halved(files[SAMPLES], "reference"),
-    "a block left out": dropped_block,
-    "a reading that no clock gives": changed(SAMPLES, "readings", 0, "rows", 0, 0, 0, 0, to=0),
-    # ratios and decisions
-    "a ratio": changed(EVALUATION, "speedups", 0, "ratio", by=half),
-    "the reference's times with their ratio": reference_twice_as_slow,
-    "an interval of a ratio": changed(EVALUATION, "speedups", 0, "interval", 0, by=half),
-    "an interval of a case": changed(EVALUATION, "speedups", 1, "cases", "size131072", "interval", by=half),
-    "a margin": changed(EVALUATION, "speedups", 1, "margin", by=lambda margin: margin + 0.5),
-    "a margin in the samples": changed(SAMPLES, "margins", by=lambda margins: [m + 0.5 for m in margins]),
-    "a confidence": changed(SAMPLES, "ratio_confidence", to=0.5),
-    "the tested source": changed(EVALUATION, "baseline", to="reference"),
-    "a label": changed(EVALUATION, "labels", by=lambda labels: [*labels, "measured:slower-case:size131072"]),
-    "the device's rates": changed(SAMPLES, "bound", "gbps", by=half),
-    "the verdict": changed(LINEAGE, "kernels", 0, "verdict", to="incorrect"),
-    # sources and lineage
-    "the source": changed(LINEAGE, "kernels", 0, "digest", by=other_digest),
-    "the source and what is derived of it": edited_source,
-    "the base's source and what is derived of it": edited_base,
-    "a swapped kernel": swapped_kernel,
-    "a swapped name": changed(MANIFEST, "kernel", to="k00001"),
-    "figures of another timing": another_kernel_s_figures,
-    "samples of another timing": exchanged_samples,
-    "a hidden base": hidden_base,
-    "the base's name": changed(LINEAGE, "kernels", 0, "base", to="k00009"),
-    "a generation": changed(LINEAGE, "kernels", 1, "generation", to=7),
-    "a difference": changed(LINEAGE, "kernels", 0, "diff", by=lambda text: text.replace("+", "-")),
-    "a language": changed(LINEAGE, "kernels", 0, "language", to="hip"),
-    "a foreign source": added("sources/k00077.py", "custom_kernel = None\n"),
-    "the timed reference": changed(SAMPLES, "sources", "reference", by=other_digest),
-    # problem and cases
-    "a seed": changed(PROBLEM, "benchmarks", 0, "case", "seed", to=1),
-    "a seed of a checking case": changed(PROBLEM, "tests", 0, "case", "seed", to=1),
-    "a seed, wherever it is stated": other_seed,
-    "a size": changed(SAMPLES, "cases", 0, "sizes", "size", to=64),
-    "the inputs of a case": changed(PROBLEM, "held_out", 0, "inputs", by=other_digest),
-    "a case left out": dropped_case,
-    "a checking case left out": changed(PROBLEM, "tests", by=without_last),
-    "the work of a case": less_work,
-    "the problem's digest": changed(PROBLEM, "digest", by=other_digest),
-    "the problem": changed(MANIFEST, "problem", to="rmsnorm"),
-    # confirmation
-    "whether it is confirmed": changed(CONFIRMATION, "confirmed", by=flipped),
-    "why it is confirmed": changed(CONFIRMATION, "reason", to="it is much faster"),
-    "confirmed times and ratios": confirmed_twice_as_fast,
-    "a held-out time": changed(CONFIRMATION, "held_out", 0, "time_us", by=half),
-    "held-out clock readings": lambda files: clocks_halved(files[CONFIRMATION]["held_out_samples"], "k00002"),
-    "confirmed clock readings": lambda files: clocks_halved(files[CONFIRMATION]["evaluation"]["samples"], "k00002"),
-    "a told status": changed(VALIDATION, "status", to="correct"),
-    "a told time": changed(VALIDATION, "geomean_us", by=half),
-    "a told held-out ratio": changed(VALIDATION, "held_out", "speedups", 0, "ratio", by=half),
-    "a told digest": changed(VALIDATION, "digest", by=other_digest),
-    # evaluator and environment
-    "the evaluator": changed(ENVIRONMENT, "evaluator", by=other_digest),
-    "the evaluator of the samples": changed(SAMPLES, "evaluator", by=other_digest),
-    "the machine": changed(ENVIRONMENT, "environment", "machine", to="another"),
-    "the load": changed(EVALUATION, "environment", "others_percent", to="0.0001"),
-    "the confidence that was set": changed(ENVIRONMENT, "params", "harness.confidence", to="0.5"),
-    # files
-    "samples left out": removed(SAMPLES),
-    "a confirmation left out": removed(CONFIRMATION),
-    "a source left out": removed(BASE),
-}

@@ -3,6 +3,7 @@
 import copy
 import json
 import shutil
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from kernel_scientist.records.kernel import Experiment, Kernel
 from kernel_scientist.records.params import load
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import Cli, new_lab
-from tests.evidence.forgeries import EVALUATION, FORGERIES, SAMPLES, Files, packed, unpacked
+from tests.evidence.forgeries import EVALUATION, SAMPLES, Files, of_another_evaluator, packed, unpacked
+from tests.evidence.forgery_table import FORGERIES
 from tests.trials import undescribed
 
 pytestmark = pytest.mark.slow
@@ -88,10 +90,14 @@ def test_an_honest_archive_agrees_and_says_what_it_cannot_show(archive: Path, ho
     result = ks.verify(archive)
     assert result.differences == () and result.agrees
     assert result.checked > 500 and (result.campaign, result.kernel) == (CAMPAIGN, "k00002")
+    rates = f"the rates of {honest[SAMPLES]['bound']['name']}"
     unchecked = {one.what for one in result.unchecked}
     assert unchecked == {
         *("the verdict", "the clock readings", "the secret inputs", "machine, versions and load"),
-        "the compile report",
+        *("the compile report", "campaign, MLflow run and date", "the layers of the sandbox", "margins"),
+        *("the seconds of each step", "experiments and their predicted gains", "other parameters of the campaign"),
+        *("verdicts and generations of ancestors", "what the confirmation compares with", rates),
+        "settings of the confirmation",
     }
     assert all(one.why for one in result.unchecked)
     assert {"sources/k00001.py", "sources/k00002.py", SAMPLES, "confirmation_evidence.json"} <= honest.keys()
@@ -106,14 +112,28 @@ def test_a_kernel_that_was_not_confirmed_has_evidence_without_a_confirmation(lab
 @pytest.mark.parametrize("name", FORGERIES)
 def test_a_forgery_is_found(name: str, honest: Files, laboratory: Path, tmp_path: Path) -> None:
     forged = copy.deepcopy(honest)
-    FORGERIES[name](forged)
+    what, forge = FORGERIES[name]
+    forge(forged)
     assert forged != honest, "it must change something"
-    assert told(ks.verify(packed(forged, tmp_path / "forged.zip")))
+    result = ks.verify(packed(forged, tmp_path / "forged.zip"))
+    assert told(result)
+    found = [one.what for one in result.differences]
+    assert what in found or any(": " in what and one.startswith(what) for one in found), found
 
 
 def told(result: VerificationResult) -> bool:
     """Whether a difference was found, and each says what is stated and what it should be."""
     return bool(result.differences) and all(one.what and one.stated and one.recomputed for one in result.differences)
+
+
+def test_a_difference_says_that_another_version_of_the_evaluator_computed_it(
+    honest: Files, laboratory: Path, tmp_path: Path
+) -> None:
+    other = of_another_evaluator(honest)
+    assert ks.verify(packed(other, tmp_path / "same.zip")).agrees
+    other[EVALUATION]["timings"][0]["time_us"] /= 2
+    (different,) = ks.verify(packed(other, tmp_path / "forged.zip")).differences
+    assert different.recomputed.endswith("(another version of the evaluator computed what is stated)")
 
 
 def test_a_changed_file_does_not_have_its_digest(honest: Files, tmp_path: Path) -> None:
@@ -149,6 +169,16 @@ def test_exit_codes_of_verify(archive: Path, honest: Files, tmp_path: Path, cli_
     assert different.returncode == 1
     assert json.loads(different.stdout)["differences"][0]["stated"] == "0.001"
     (tmp_path / "text.zip").write_text("no archive")
-    for wrong in (tmp_path / "text.zip", tmp_path / "absent.zip"):
+    damaged = [tmp_path / f"{name}.zip" for name in ("deflated", "name", "lzma")]
+    content = bytearray(archive.read_bytes())
+    start = 30 + int.from_bytes(content[26:28], "little")  # of the first file's compressed bytes
+    content[start : start + 8] = b"\xff" * 8
+    damaged[0].write_bytes(content)
+    with zipfile.ZipFile(damaged[1], "w") as zipped:
+        zipped.writestr("\u00e4\u00e4", "")
+    damaged[1].write_bytes(damaged[1].read_bytes().replace("\u00e4\u00e4".encode(), b"\xff" * 4))
+    with zipfile.ZipFile(damaged[2], "w", zipfile.ZIP_LZMA) as zipped:
+        zipped.writestr("bundle.json", "{}")
+    for wrong in (tmp_path / "text.zip", tmp_path / "absent.zip", *damaged):
         refused = cli_here("verify", str(wrong))
         assert refused.returncode == 2 and str(wrong) in refused.stderr and len(refused.stderr.splitlines()) == 1

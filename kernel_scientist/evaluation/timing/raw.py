@@ -42,7 +42,7 @@ def record(estimator: Estimator, plan: TimingPlan, samples: Samples, finalists: 
         finalists=tuple(finalists),
         sources=samples.sources,
         cases=plan.cases,
-        bound=_bound(estimator.machine) if estimator.machine else None,
+        bound=bound(estimator.machine) if estimator.machine else None,
         confidence=estimator.confidence,
         ratio_confidence=plan.confidence,
         margins=plan.margins,
@@ -51,6 +51,11 @@ def record(estimator: Estimator, plan: TimingPlan, samples: Samples, finalists: 
         readings=readings,
         digest=digest_of(readings),
     )
+
+
+def is_timed(label: str) -> bool:
+    """Return whether a label follows from the samples."""
+    return label.startswith(tuple(f"measured:{name}:" for name in TIMED))
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,7 @@ class Recorded:
 
         Raises ValueError, KeyError or ZeroDivisionError for samples that no timing can have made.
         """
-        names = tuple(f"measured:{name}:" for name in TIMED)
-        untimed = tuple(label for label in recorded.labels if not label.startswith(names))
+        untimed = tuple(label for label in recorded.labels if not is_timed(label))
         bare = recorded.model_copy(update={"labels": untimed})
         return self._estimator.result(bare, self._plan, self._samples, self._others, self.raw.finalists)
 
@@ -82,8 +86,8 @@ class Recorded:
 
     @property
     def _estimator(self) -> Estimator:
-        bound = self.raw.bound
-        rates = Machine(bound.name, bound.gbps, {"": bound.gflops}, kept_bytes=bound.kept_bytes) if bound else None
+        known = self.raw.bound
+        rates = Machine(known.name, known.gbps, {"": known.gflops}, kept_bytes=known.kept_bytes) if known else None
         return Estimator(self.raw.problem, rates, self.raw.confidence)
 
     @property
@@ -111,7 +115,8 @@ class Recorded:
         return found
 
 
-def _bound(machine: Machine) -> Bound:
+def bound(machine: Machine) -> Bound:
+    """Return the rates from which floors are computed."""
     rate = machine.bound_gbps or machine.memory_gbps
     return Bound(name=machine.name, gflops=machine.most_gflops, gbps=rate, kept_bytes=machine.kept_bytes)
 
