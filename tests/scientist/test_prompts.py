@@ -111,7 +111,7 @@ def test_designer_and_writer_know_data_rules_contract_and_hidden_cases(example: 
             "custom_kernel(data)",
         ):
             assert fact in text, (role, fact)
-        assert "A kernel is one Python file" in text and "may do" in text
+        assert "A kernel is one Python file" in text and re.search("may (do parts of the work|compute anything)", text)
 
 
 def test_the_prompts_of_a_file_say_what_the_file_does_not(of_file: dict[str, str]) -> None:
