@@ -26,7 +26,7 @@ Call = Callable[..., dict[str, Any]]
 LOOKS = ("problems", "problem", "history", "kernel")
 """Calls that measure nothing."""
 CONFIRMING, FAILED = "confirming the champion", "the confirmation failed"
-"""All that is told while a champion is confirmed: progress and errors may name held-out cases."""
+"""The progress and errors that are sent while a champion is confirmed: their own texts may name held-out cases."""
 
 
 class Child:

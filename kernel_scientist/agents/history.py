@@ -1,4 +1,4 @@
-"""What an agent is told of recorded campaigns: kernels, lineage, verdicts, times on public cases."""
+"""Recorded campaigns as an agent reads them: kernels, lineage, verdicts, times on public cases."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from kernel_scientist.tracking import found
 from kernel_scientist.tracking.found import StoredCampaign
 
 CONFIRMED = ("status", "confirmed", "verdict", "champion", "speedup", "interval", "interval_why", "busy", "kernels")
-"""Fields of a campaign's result that are told; its `why` is told in part."""
+"""Fields of a campaign's result that an agent gets; of `why` only a part."""
 SPEEDUP = {"ratio", "interval", "resolved", "faster", "dropped"}
 
 

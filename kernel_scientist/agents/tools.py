@@ -13,7 +13,8 @@ from kernel_scientist.agents.children import Call, Children, Json
 def add(server: FastMCP[None], children: Children) -> None:
     """Add the tools to a server."""
     _add_problems(server, children)
-    _add_kernels(server, children)
+    _add_checks(server, children)
+    _add_timings(server, children)
     campaign_tools.add(server, children)
 
 
@@ -35,7 +36,7 @@ def _add_problems(server: FastMCP[None], children: Children) -> None:
         return await children.ask(context, "problem", {"problem": problem, "seed": seed})
 
 
-def _add_kernels(server: FastMCP[None], children: Children) -> None:
+def _add_checks(server: FastMCP[None], children: Children) -> None:
     @server.tool(annotations=ReadOnly)
     async def compile(
         context: Call,
@@ -64,6 +65,8 @@ def _add_kernels(server: FastMCP[None], children: Children) -> None:
         text = children.source(source, file)
         return await children.ask(context, "check", {"problem": problem, "source": text, "target": target})
 
+
+def _add_timings(server: FastMCP[None], children: Children) -> None:
     @server.tool(annotations=ReadOnly)
     async def evaluate(
         context: Call,

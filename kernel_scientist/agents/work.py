@@ -21,7 +21,7 @@ VERDICT = ("problem", "target", "verdict", "reason", "coverage", "labels", "evid
 TIMES = ("geomean_us", "cases", "speedup")
 INSIDE = ("predicted", "counters", "compile", "clocks")
 OF_COMPILE = ("ok", "compiler", "code_bytes", "instructions", "hot_loop", "findings", "missed", "objects")
-"""Fields of the report of a compilation that are told."""
+"""Fields of a compile report that an agent gets."""
 
 
 @dataclass(frozen=True)

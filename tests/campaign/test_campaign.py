@@ -61,12 +61,11 @@ def test_bad_kernels_get_their_verdict_and_the_campaign_continues(lab: Path, cli
     assert sorted(r.data.tags["kernel"] for r in children) == [f"k{n:05d}" for n in range(1, len(children) + 1)]
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", [3])
 def test_a_killed_campaign_is_resumed_without_loss_or_duplicates(
     moment: int, lab: Path, cli_here: Cli, prefect_api: str
 ) -> None:
-    """Without models. tests/scientist/test_llm_campaign.py kills one with models in `make slow`."""
     process = subprocess.Popen(
         [sys.executable, "-m", "kernel_scientist", "optimize", *SETTINGS],
         cwd=lab,

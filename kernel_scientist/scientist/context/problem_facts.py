@@ -19,7 +19,7 @@ MOST_OWN = 4
 """Cases of the problem's own that are named if others are timed."""
 MOST_CHARACTERS = 200
 """Characters of a value that is no tensor."""
-MOVES, SUMS = ("fills", "copies", "conversions", "concatenations"), ("sums", "elementwise operations")
+COPIES, ARITHMETIC = ("fills", "copies", "conversions", "concatenations"), ("sums", "elementwise operations")
 """Operations of torch whose time a performance model knows: those that a kernel may always use, and arithmetic."""
 
 
@@ -50,7 +50,7 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
         "from_file": bool(problem.adapter),
         "held_out": bool(profile.held_out),
         "policy": " ".join(r for r in rules if r),
-        "priced": ", ".join((*MOVES, *(SUMS if policy.library else ()))),
+        "priced": ", ".join(COPIES + ARITHMETIC if policy.library else COPIES),
         "memory": _memory(problem),
     }
 
