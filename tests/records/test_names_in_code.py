@@ -1,4 +1,4 @@
-"""One class name, one meaning."""
+"""One class name, one meaning; one name of a test file, one file."""
 
 import ast
 from collections import defaultdict
@@ -16,3 +16,9 @@ def test_no_class_name_is_defined_twice() -> None:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{file.relative_to(ROOT)}:{node.lineno}")
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """The folders of tests are no packages: pytest imports a file by its name alone, and refuses the second of a name."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert [name for name in set(names) if names.count(name) > 1] == []
