@@ -19,6 +19,6 @@ def test_no_class_name_is_defined_twice() -> None:
 
 
 def test_no_two_test_files_have_one_name() -> None:
-    """The folders of tests are no packages: pytest imports a file by its name alone, and refuses the second of a name."""
+    """The folders of tests are no packages: pytest imports a file by its name alone, and refuses a second one."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert [name for name in set(names) if names.count(name) > 1] == []
