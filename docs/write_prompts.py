@@ -37,7 +37,7 @@ from kernel_scientist.scientist.roles import FOCUSES, Assignment, Step
 T = TypeVar("T")
 FOLDER = environment.root() / "docs" / "prompts"
 NOTE = "<!-- Rendered by `make prompts`. {} -->"
-MADE_UP = "Times and the failure are made up."
+MADE_UP = "The machine, its rates, all times and the failure are made up."
 EVALUATED = "The kernels were evaluated on the model target; their plans and reports are made up."
 EXAMPLES = {
     "fp8-cpu": (cpu_examples.fp8, cpu_examples.fp8_drafts),
@@ -47,8 +47,7 @@ EXAMPLES = {
 }
 """Assignment and population, and two drafts of the experiment that failed: a wrong one and a right one."""
 FINDINGS = {
-    "fp8-cpu": "Six rows per register tile instead of four gained in all cases: a sum "
-    "waits less often for the one before it.",
+    "fp8-cpu": "Six rows per register tile instead of four gained in all cases, +7.4 % in the mean.",
     "fp8-mi300x": "Tiles of 128 x 128 instead of 64 x 64: 27 % faster in the mean (predicted), as L2 limits no case "
     "now; at m 1024 those with n 512, 576 or 1536 and k 7168 have too few tiles and became slower.",
     "hip-mi300x": "Eight columns per workgroup instead of four: 1.8 % faster in the mean (predicted), slower at m 1024 "

@@ -71,10 +71,13 @@ def file() -> Path:
 def described(peaks: MeasuredPeaks | None) -> list[str]:
     """Return what was measured, in one line for people and prompts."""
     if peaks is None:
-        return ["peaks and bandwidths of this machine: not measured"]
+        return [
+            "peaks and bandwidths of this machine: not measured; state a gain from fewer bytes in bytes, and no time "
+            "computed from the floor's rates"
+        ]
     rates = ", ".join(f"{name} {_tera(rate)} ({peaks.units[name]})" for name, rate in peaks.gflops.items())
     return [
-        f"measured here with all {peaks.cores} cores, {peaks.date} (load {peaks.load}, other processes used "
+        f"measured here with all {peaks.cores} logical CPUs, {peaks.date} (load {peaks.load}, other processes used "
         f"{peaks.others_percent or '?'} % of the CPU time): {rates}; memory {peaks.memory_gbps:.3g} GB/s read, "
         f"{peaks.copy_gbps:.3g} GB/s copied; caches {peaks.cache_gbps:.3g} GB/s read; clock {peaks.clock_ghz:.2f} GHz. "
         "A kernel can reach these; a machine without that load may be faster"

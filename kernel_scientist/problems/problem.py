@@ -38,6 +38,8 @@ def custom_kernel(data):
 """
 
 
+REFERENCE_KERNEL = "reference_as_kernel"
+"""Name of the seed of a problem without any: the reference in the form of a kernel."""
 SEED_BITS = 31
 """Bits of secret seeds: numpy takes no larger ones."""
 
@@ -309,7 +311,7 @@ class Problem:
     def _reference_kernel(self) -> Path:
         """Return a file with the reference in the form of a kernel."""
         kernel = "class ModelNew(Model):\n    pass\n" if self.adapter else "custom_kernel = ref_kernel\n"
-        file = environment.cache_folder() / "seeds" / self.digest / "reference_as_kernel.py"
+        file = environment.cache_folder() / "seeds" / self.digest / f"{REFERENCE_KERNEL}.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{self.reference_text}\n\n{kernel}")
         return file

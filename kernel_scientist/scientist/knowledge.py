@@ -62,6 +62,12 @@ class Document:
         kept = [f"## {head}{body}" for head, body in pairs if _applies(target, self.sections.get(head, ()))]
         return dataclasses.replace(self, text=(start + "".join(kept)).strip())
 
+    def section(self, heading: str) -> "Document":
+        """Return the document with one `##` section only; without text if it has none of that heading."""
+        _, *parts = _SECTION.split(self.text)
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        return dataclasses.replace(self, text="".join(f"## {head}{body}" for head, body in pairs if head == heading))
+
     def within(self, tokens: int) -> "Document":
         """Return the document up to the last `##` section that fits; without text if none does."""
         starts = [match.start() for match in _SECTION.finditer(self.text)]

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from kernel_scientist.hardware import cpu
+from kernel_scientist.hardware import cpu, measured
 from kernel_scientist.hardware.gpus import Gpu
+from kernel_scientist.hardware.measured import MeasuredPeaks
 from kernel_scientist.hardware.peaks import Machine, roofline_limit, this_cpu
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem, Profile
@@ -52,13 +53,16 @@ class CpuInfo:
     """Cores on which the `cores` logical CPUs lie; 0: as many."""
     shared: frozenset[str] = frozenset()
     """Levels of cache of which one serves several cores."""
+    measured: MeasuredPeaks | None = None
+    """What microkernels reached on it; None if that was not measured."""
 
     @staticmethod
     def of_this_machine() -> "CpuInfo":
         """Return the description of this machine's CPU."""
         named = cpu.model(), cpu.generation(), cpu.clock()
         shared = cpu.physical_cores(), cpu.shared_caches()
-        return CpuInfo(cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores(), *named, *shared)
+        known = cpu.caches(), cpu.features(), cpu.vector_bytes(), cpu.cores()
+        return CpuInfo(*known, *named, *shared, measured.kept())
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,8 @@ class Assignment:
     """The best time that somebody published for a case on the target's GPU, by name of the case."""
     compiler: str = ""
     """What compiles kernels for the GPU, with its version; empty if that is not known here."""
+    operators: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Shares of the reference's operators in its time, if it is the only kernel to start from; else empty."""
 
     @property
     def backend(self) -> str:

@@ -52,7 +52,8 @@ def _placed(gpu: Gpu, shape: Placement, multiplies: bool) -> list[str]:
         return []
     full = 100 * (shape.programs % slots or slots) / slots
     return [
-        f"tail wave: {gpu.units} {unit} holding {shape.resident} programs each, {shape.programs} programs: "
+        f"tail wave: {gpu.units} {unit} holding {shape.resident} program{'s' if shape.resident > 1 else ''} each, "
+        f"{shape.programs} programs: "
         f"round {shape.rounds} is {full:.0f} % full, {100 * lost:.0f} % of the units' time is lost"
     ]
 
@@ -75,7 +76,8 @@ def _resources(code: CodeObject, gain: float) -> list[str]:
         held = {what: (more.registers, code.registers)}
         held["bytes of LDS"] = (more.lds_bytes, code.lds_bytes)
         needs = " and ".join(f"{new} {what} instead of {old}" for what, (new, old) in held.items() if new < old)
-        said.append(f"{needs} would let one more workgroup into a CU: {100 * gain:.0f} % less time at best")
+        percent = 100 * gain / (1 - gain)
+        said.append(f"{needs} would let one more workgroup into a CU: a gain of {percent:.0f} % at best")
     if code.spills:
         said.append(f"{code.spills} registers spilled: fewer live values, or smaller tiles")
     return said

@@ -9,6 +9,8 @@ from typing import Any
 from kernel_scientist.hardware import measured
 from kernel_scientist.hardware.cpu import instruction_sets
 from kernel_scientist.hardware.peaks import (
+    BYTES_PER_CLOCK,
+    CPU_CLOCK_GHZ,
     Machine,
     floor_limit,
     floor_us,
@@ -50,14 +52,19 @@ def machine(assignment: Assignment) -> list[str]:
         f"{name}; {_cores(cpu)}; caches: {_caches(cpu) or 'unknown'}",
         f"vector registers of {cpu.vector_bytes} bytes; instruction sets: "
         f"{', '.join(instruction_sets(cpu.features)) or 'none listed'}",
-        *measured.described(peaks := measured.kept(cpu.model, cpu.cores)),
+        *measured.described(peaks := cpu.measured or measured.kept(cpu.model, cpu.cores)),
         *([] if peaks else _computed(cpu)),
-        f"{assignment.compiler or 'g++'}, C++20, OpenMP; the OpenMP threads, which torch's operators use too, exist "
-        "before the timed calls",
+        f"{assignment.compiler or 'g++'}, C++20, OpenMP with {cpu.cores} threads by default (`omp_get_max_threads()`); "
+        "these threads, which torch's operators use too, exist before the timed calls",
         "each tensor with memory of its own begins at a multiple of 64 bytes, those of `data` and those that torch "
         "allocates; rows within it may not",
         "a time is the wall time per call, Python code included, of calls in a row, each on inputs of its own",
     ]
+
+
+def operators(assignment: Assignment) -> str:
+    """Return the shares of the reference's operators as text; empty if they are not known."""
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in assignment.operators.items())
 
 
 def _cores(cpu: CpuInfo) -> str:
@@ -165,7 +172,8 @@ def kernel(population: Population, trial: Trial) -> dict[str, Any]:
         "spread": spread(population, trial),
         "outcome": outcome(population, trial),
         "code": gpu_facts.resources(trial),
-        "limits": gpu_facts.limit_counts(trial),
+        "limits": gpu_facts.limit_shares(trial),
+        "planned": trial.evaluation.verdict in (Verdict.DECLINED, Verdict.ABSENT),
     }
 
 
@@ -201,7 +209,8 @@ def _rates(peaks: Machine) -> str:
     rate, gbps = peaks.most_gflops, peaks.bound_gbps or peaks.memory_gbps
     return (
         f"It assumes {rate / 1000:.3g} TFLOP/s (the fastest unit, of any type) and {gbps:.0f} GB/s (into the "
-        "registers), at a clock above any that is sold, and as if each logical CPU were a core."
+        f"registers, {BYTES_PER_CLOCK} bytes a clock), at {CPU_CLOCK_GHZ} GHz, a clock above any that is sold, and as "
+        "if each logical CPU were a core. Do not compute gains from them."
     )
 
 

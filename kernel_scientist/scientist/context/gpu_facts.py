@@ -19,7 +19,7 @@ from kernel_scientist.records.evaluation import CodeObject, Prediction, Trial
 from kernel_scientist.records.gpu import Counters, Figures
 from kernel_scientist.scientist.roles import Assignment
 
-MOST_ADVICE, MOST_OBJECTS, MOST_GRIDS, MOST_NAMES = 6, 4, 4, 20
+MOST_ADVICE, MOST_OBJECTS, MOST_GRIDS, MOST_NAMES = 8, 4, 4, 20
 """Sentences of the performance model's advice, code objects, grids per code object, names of cases."""
 LEAST_SHARE = 25
 """Percent of the predicted time below which a resource is not named: it hardly adds to the model's smooth maximum."""
@@ -27,7 +27,7 @@ LIMITING = {
     "waves": "the waves that a SIMD holds",
     "scalars": "scalar registers",
     "lds": "LDS",
-    "workgroup": "the size of a workgroup: a SIMD has room for more waves, the unit for no further whole workgroup",
+    "workgroup": "the number of workgroups that a compute unit holds",
 }
 """What limits the occupancy, where the name alone does not say it."""
 MOST_CASES, MOST_PARTS, MOST_KERNELS = 6, 4, 12
@@ -36,6 +36,7 @@ MOST_CLASSES = 4
 """Instruction classes that are named per pipeline."""
 NAMES = {"vector": "vector", "matrix": "matrix", "lds": "LDS", "l1": "L1"}
 """Pipelines in the order of the text."""
+_OCCUPANCY = re.compile(r": \d+ of \d+ waves per SIMD fit, ")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _TYPES = {"fp8|bf8|f8f6f4": "fp8", "xf32": "tf32", "bf16": "bf16", "f16": "fp16", "i8": "int8", "f64": "fp64"}
 """Type of a peak rate by the name of a matrix instruction; `fp32` for other names."""
@@ -58,7 +59,11 @@ def machine(gpu: Gpu, target: str) -> list[str]:
         f"{_wave(limits)}",
     ]
     if limits.scalars:  # AMD's; as `gpu.model.issue` counts them
-        lines.append("a wave's access takes its bytes / 64 cycles of L1, at least 4, or bytes / 128 of LDS, at least 2")
+        lines.append(
+            "a wave's access to memory takes the largest of 4 cycles of L1, its bytes / 64, and the number of "
+            f"{gpu.line_bytes}-byte lines that it touches; one to LDS takes bytes / 128 cycles, at least 2, and those "
+            "of bank conflicts"
+        )
     if target.startswith("model"):
         lines.append("no such machine is available: kernels are compiled for it and a model predicts their times")
     return lines
@@ -85,6 +90,20 @@ def limit_counts(trial: Trial) -> str:
     return ", ".join(f"{name} in {n} case{'s' if n > 1 else ''}" for name, n in counts.most_common())
 
 
+def limit_shares(trial: Trial) -> str:
+    """Return the same with each resource's share, as in `l2 in 16 cases (l2 47-82 %, lds 20-43 %)`."""
+    groups = _by_limit(trial)
+    return ", ".join(f"{name} in {len(g)} case{'s' if len(g) > 1 else ''} ({_shares(g)})" for name, g in groups.items())
+
+
+def _by_limit(trial: Trial) -> dict[str, list[Prediction]]:
+    """Return the predictions by the resource that limits them, the largest group first."""
+    groups: dict[str, list[Prediction]] = {}
+    for prediction in trial.evaluation.predictions:
+        groups.setdefault(prediction.limited_by, []).append(prediction)
+    return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
+
+
 def limits(trial: Trial) -> list[dict[str, Any]]:
     """Return the predicted limits: one row per group of cases that the same resource limits, the largest group first.
 
@@ -92,11 +111,8 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
     performance model's sentences, without those of earlier rows. `lines`: what a table by source line is about, and its
     rows; None where no case was executed for that.
     """
-    groups: dict[str, list[Prediction]] = {}
-    for prediction in trial.evaluation.predictions:
-        groups.setdefault(prediction.limited_by, []).append(prediction)
     rows, told = list[dict[str, Any]](), set[str]()
-    for limit, group in sorted(groups.items(), key=lambda item: -len(item[1])):
+    for limit, group in _by_limit(trial).items():
         slowest = max(group, key=lambda p: p.time_us)
         cases = [p.case for p in group]
         row = {"limit": limit, "count": len(group), "cases": cases[:MOST_NAMES], "parts": _shares(group)}
@@ -108,36 +124,36 @@ def limits(trial: Trial) -> list[dict[str, Any]]:
 def _advice(group: Sequence[Prediction], told: set[str]) -> list[str]:
     """Return the performance model's sentences on a group of cases, those about most cases first.
 
-    Sentences that differ in numbers only are one, with the ranges of these. They are added to `told`, and left out if
-    they are there.
+    Sentences that differ in numbers only are one: with the numbers of the cases whose last varying number is the
+    least and the largest. They are added to `told`, and left out if they are there.
     """
     alike: dict[str, list[tuple[Prediction, str]]] = {}
     for prediction in sorted(group, key=lambda p: -p.time_us):
         for sentence in prediction.words:
             alike.setdefault(_NUMBER.sub("#", sentence), []).append((prediction, sentence))
-    new = sorted((item for item in alike.items() if item[0] not in told), key=lambda item: -len(item[1]))[:MOST_ADVICE]
-    told.update(form for form, _ in new)
-    return [
-        f"{_of(cases[0][0].case, len(cases), len(group))}: {_ranged([text for _, text in cases])}" for _, cases in new
-    ]
+    new = sorted((item for item in alike.items() if item[0] not in told), key=lambda item: -len(item[1]))
+    told.update(form for form, _ in new[:MOST_ADVICE])
+    left_out = [f"{len(new) - MOST_ADVICE} more remarks are left out"] if len(new) > MOST_ADVICE else []
+    return [*(_ranged(cases, len(group)) for _, cases in new[:MOST_ADVICE]), *left_out]
 
 
-def _of(case: str, count: int, of: int) -> str:
-    """Return of how many cases a sentence is, such as `7 of 18 cases, m64-n64 the slowest`; of one alone its name."""
-    if count == 1:
-        return case
-    return f"all {of} cases" if count == of else f"{count} of {of} cases, {case} the slowest"
+def _ranged(said: Sequence[tuple[Prediction, str]], of: int) -> str:
+    """Return sentences on some of `of` cases that differ in numbers only as one, such as `8 of 18 cases, from m64-n64
+    to m96-n64: 288 to 32 programs leave 16 to 272 CUs idle`."""
+    rows = [(_NUMBER.findall(sentence), p.case) for p, sentence in said]
+    varying = [place for place, column in enumerate(zip(*(row for row, _ in rows), strict=True)) if len({*column}) > 1]
+    ordered = sorted(rows, key=lambda row: float(row[0][varying[-1]])) if varying else rows
+    (least, first), (most, last) = ordered[0], ordered[-1]
+    pairs = iter([_plain(a) if a == b else f"{_plain(a)} to {_plain(b)}" for a, b in zip(least, most, strict=True)])
+    text = _NUMBER.sub(lambda _: next(pairs), said[0][1])
+    if len(said) == 1:
+        return f"{first}: {text}"
+    ends = f", from {first} to {last}" if least != most else ""
+    return f"{f'all {of}' if len(said) == of else f'{len(said)} of {of}'} cases{ends}: {text}"
 
 
-def _ranged(sentences: Sequence[str]) -> str:
-    """Return sentences that differ in numbers only as one, such as `32 to 288 programs leave 16 to 272 CUs idle`."""
-    ranges = iter([_range(column) for column in zip(*map(_NUMBER.findall, sentences), strict=True)])
-    return _NUMBER.sub(lambda _: next(ranges), sentences[0])
-
-
-def _range(numbers: Sequence[str]) -> str:
-    low, high = (f"{float(n):.0f}" if "e" in n else n for n in (min(numbers, key=float), max(numbers, key=float)))
-    return low if low == high else f"{low} to {high}"
+def _plain(number: str) -> str:
+    return f"{float(number):.0f}" if "e" in number else number
 
 
 def _lines(prediction: Prediction | None) -> tuple[str, list[str]] | None:
@@ -168,14 +184,14 @@ def provenance(trials: Iterable[Trial]) -> str:
     fitted, error = constants.of(first.machine), constants.held_out(first.machine)
     reached = (
         f"{100 * fitted.hbm:.0f} % of memory's data-sheet rate, {100 * fitted.cache:.0f} % of the last-level cache's "
-        f"and {100 * fitted.l2:.0f} % of L2's"
+        f"and {100 * fitted.l2:.0f} % of L2's, where an access to a part of a line of 128 bytes costs the whole line"
     )
     one = fitted.next_us + fitted.start_us
     launches = (
         f"{fitted.launch_us + fitted.start_us:.1f} us for the first launch of a call, {one:.1f} us for each other"
     )
     off = f"; its error on times that it was not fitted to was {error}: a few percent between two kernels are uncertain"
-    return f"{first.basis}{off if error else ''}; it takes {reached}, whole lines of 128 bytes from L2, and {launches}"
+    return f"{first.basis}{off if error else ''}; it assumes {reached}, and {launches}"
 
 
 def resources(trial: Trial) -> str:
@@ -190,8 +206,10 @@ def _resources(code: CodeObject) -> str:
     reserved = f" of {code.registers} reserved" if code.registers > code.used else ""
     spilled = f" ({code.spills} spilled)" if code.spills else ""
     waves = "waves" if code.arch.startswith("gfx") else "warps"
-    names = occupancy.limiting(code.arch, *code.needs) if code.limited_by != "workgroup" else ("workgroup",)
-    limit = " and ".join(LIMITING.get(name, name) for name in names)
+    limit = " and ".join(LIMITING.get(name, name) for name in occupancy.limiting(code.arch, *code.needs))
+    if code.limited_by == "workgroup" and (fit := occupancy.waves_by_registers(code.arch, code.needs[1])):
+        more = -(-(workgroups + 1) * code.num_warps // occupancy.limits(code.arch).simds)
+        limit += f" ({fit} {waves} per SIMD would fit, one more workgroup needs {more})" if more > fit else ""
     return (
         f"{code.kernel}: {code.num_warps} {waves}, {registers}{reserved} registers per lane{spilled}, "
         f"{code.lds_bytes} B LDS; workgroups per compute unit: {workgroups} ({code.occupancy} waves per SIMD), "
@@ -213,7 +231,8 @@ def code(gpu: Gpu, trial: Trial) -> list[str]:
         lines += [f"{_resources(code_object)}; {where}", *described(gpu, code_object)]
     left_out = len(report.objects) - MOST_OBJECTS
     lines += [f"({left_out} more code objects)"] if left_out > 0 else []
-    return [*lines, *report.findings, *(f"not captured: {m}" for m in report.missed[:2])]
+    told = [f for f in report.findings if not _OCCUPANCY.search(f)]  # the objects' own lines have it
+    return [*lines, *told, *(f"not captured: {m}" for m in report.missed[:2])]
 
 
 def counters(assignment: Assignment, trial: Trial) -> list[str]:

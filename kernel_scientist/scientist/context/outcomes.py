@@ -59,10 +59,10 @@ def gain(population: Population, trial: Trial) -> str:
     if own is None:
         return "not timed"
     if trial.kernel.base is None:
-        return f"{own} the reference's speed"
+        return f"{own} the speed of the PyTorch reference"
     pair = over_base(trial)
     if pair is None:
-        return f"{NOT_PAIRED}, {own} the reference's speed"
+        return f"{NOT_PAIRED}, {own} the speed of the PyTorch reference"
     where = " (by separate submissions)" if "compared" in trial.evaluation.environment else ""
     return f"{factors.percent(pair.ratio, pair.interval, pair.dropped)} over {pair.against}{where}"
 

@@ -6,22 +6,19 @@ without a readable kernel becomes a kernel that does not compile, not an error o
 
 import dataclasses
 import functools
-import math
 import random
-import statistics
 from collections.abc import Sequence
 from typing import Any
 
 from kernel_scientist.compilers.source import KernelSource
-from kernel_scientist.population.entry import Entry
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError, ModelError
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.params import PLAYBOOK, Llm, Model
+from kernel_scientist.records.params import PLAYBOOK, Llm
 from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, outcomes, problem_facts
 from kernel_scientist.scientist.knowledge import Background, Document
-from kernel_scientist.scientist.llm import schemas
+from kernel_scientist.scientist.llm import bandit, schemas
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
@@ -41,14 +38,12 @@ NEW_FINDINGS = 4
 """Findings of one summary at most."""
 BACKGROUND = 0.3
 """Largest share of documents in a prompt; with their headings it stays below a third."""
+PITFALLS = "What bites"
+"""The section of a document that a judge gets."""
 MOST_READ = 2
 """Documents that a designer may ask for."""
 MAX_RATIONALE, MAX_ERROR = 2000, 20_000
 """Characters."""
-WINDOW = 500
-"""Kernels of each model that count: the latest."""
-EXPLORE = 0.5
-"""Weight of the exploration term; rewards lie between 0 and 1."""
 
 
 class LlmAgent:
@@ -89,6 +84,7 @@ class LlmAgent:
             designing=step.designing,
             focus=step.focus,
             record=outcomes.record(population),
+            operators=facts.operators(self.assignment),
         )
         background = self._background(base.kernel.source, with_documents(documents=(), titles=()))
         spec = CallSpec(
@@ -134,7 +130,7 @@ class LlmAgent:
         )
         prompt = with_documents(documents=self._for_plan(task, base.kernel.source, with_documents(documents=())))
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
-        prefer = choose(population, writers) if self.settings.choice == "bandit" else ""
+        prefer = bandit.choose(population, writers) if self.settings.choice == "bandit" else ""
         drafts: list[Draft] = []
         for number in range(self.settings.drafts):
             key = f"write/{task.call_key}" + (f".{number + 1}" if number else "")
@@ -164,8 +160,17 @@ class LlmAgent:
                 {"number": i, "report": d.report, "diff": diff, "whole": diff == d.source}
                 for i, (d, diff) in enumerate(changes, start=1)
             ]
-            about = {"base": self._kernel(population, base), "experiment": task.experiment, "own_idea": task.own_idea}
-            prompt = self._prompt("judge", Lessons(), drafts=rows, **about)
+            prompt = self._prompt(
+                "judge",
+                Lessons(),
+                drafts=rows,
+                base=self._kernel(population, base),
+                limits=gpu_facts.limits(base),
+                code=self._code(base),
+                documents=self._pitfalls(),
+                experiment=task.experiment,
+                own_idea=task.own_idea,
+            )
             spec = CallSpec("judge", f"judge/{task.call_key}", schemas.JudgeReply)
             try:
                 choice, judge_calls = self.client.ask(spec, prompt, lambda reply: schemas.judgement(reply, len(rows)))
@@ -295,54 +300,27 @@ class LlmAgent:
         plan = " ".join((idea.title, idea.description, *idea.rubric))
         return self._background(f"{plan} {base}", prompt, plan).documents
 
+    def _pitfalls(self) -> list[Document]:
+        """Return the section on pitfalls of each document that applies."""
+        language, backend, bound, about = self._subject()
+        suitable = knowledge.applicable(self.assignment.knowledge, language, backend, bound, about)
+        return [section for document in suitable if (section := document.section(PITFALLS)).text]
+
+    def _subject(self) -> tuple[str, str, bool, str]:
+        """Return what decides which documents apply."""
+        assignment, problem = self.assignment, self.assignment.problem
+        about = f"{problem.name} {problem.description} {problem.reference_text}"
+        return assignment.language, assignment.backend, assignment.memory_bound, about
+
     def _background(self, query: str, prompt: Prompt, plan: str = "") -> Background:
         """Return the documents for a prompt.
 
         prompt: it without documents. They take at most `BACKGROUND` of the whole, and at most `knowledge.tokens`.
         """
         assignment, problem = self.assignment, self.assignment.problem
-        named = f"{problem.name} {problem.description}"
         rest = sum(len(message.content) for message in prompt.messages if message.role == "user")
         room = int(rest * BACKGROUND / (1 - BACKGROUND) / knowledge.CHARACTERS_PER_TOKEN)
-        kind = assignment.language, assignment.backend
-        concerns = assignment.memory_bound, f"{named} {problem.reference_text}"
+        language, backend, bound, about = self._subject()
         tokens = min(assignment.knowledge_tokens, room)
-        return knowledge.choose(assignment.knowledge, f"{named} {query}", *kind, tokens, *concerns, plan)
-
-
-def choose(population: Population, models: Sequence[Model]) -> str:
-    """Return the next writer among several models by its upper confidence bound (UCB1, Auer et al. 2002, with costs).
-
-    Each is called once, in order, then the one with the highest bound. Everything is derived from the recorded kernels,
-    so a resumed campaign chooses as it would have.
-
-    The bound is that of the mean reward, divided by the square root of the model's cost per kernel relative to the
-    cheapest model's: a gain counts more than the same factor in cost.
-    """
-    arms = {m.model: [population.entry(name) for name in population.written_by(m.model, WINDOW)] for m in models}
-    for name, entries in arms.items():
-        if not entries:
-            return name
-    total = sum(map(len, arms.values()))
-    costs = {name: statistics.mean(entry.usd for entry in entries) for name, entries in arms.items()}
-    paid = [c for c in costs.values() if c > 0]
-
-    def bound(name: str) -> float:
-        entries = arms[name]
-        mean = statistics.mean(reward(population, entry) for entry in entries)
-        cost_factor = math.sqrt(min(paid) / costs[name]) if costs[name] > 0 else 1.0
-        return mean * cost_factor + EXPLORE * math.sqrt(2 * math.log(total) / len(entries))
-
-    return max(arms, key=bound)
-
-
-def reward(population: Population, entry: Entry) -> float:
-    """Return a kernel's reward: 0 for a failure, 0.25 if correct, up to 1 for twice its base's speed.
-
-    A gain that was not measured beside the base, or is not resolved, counts as none.
-    """
-    base = population.entry(entry.base).score if entry.base and entry.base in population else 0.0
-    if not entry.score or not base:
-        return 0.0
-    gain = entry.score / base if entry.by_model else entry.gain or 1.0
-    return 0.25 + 0.75 * min(max(gain - 1, 0.0), 1.0)
+        query = f"{problem.name} {problem.description} {query}"
+        return knowledge.choose(assignment.knowledge, query, language, backend, tokens, bound, about, plan)
