@@ -110,7 +110,7 @@ FUSED = Experiment(
         "tanh by an exponential as a polynomial, on vectors",
         "exact two-pass variance within the row",
     ),
-    uplift=(20, 80),
+    uplift=(15, 35),
     innovation=60,
 )
 BY_FP16 = """static inline void decode_row(const uint8_t* x, float* out, int64_t count) {

@@ -15,6 +15,7 @@ from kernel_scientist.cli import main
 from kernel_scientist.records import (
     campaign_result,
     comparison_result,
+    compilation,
     evaluation,
     evidence,
     gpu,
@@ -163,6 +164,7 @@ def _records() -> str:
         campaign_result,
         suite_result,
         comparison_result,
+        compilation,
         kernel,
         evaluation,
         raw_samples,

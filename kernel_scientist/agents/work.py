@@ -117,11 +117,12 @@ def compile(settings: Settings, problem: str, source: str, machine: str = "mi300
         assert file is not None
         if language_of(source) == "cpp":
             return _told(api.check(file, problem, "cpu", False, **settings.arguments), *VERDICT, "compile")
+        from kernel_scientist.campaign import compiling
         from kernel_scientist.hardware import gpus
-        from kernel_scientist.report import compilation
 
         gpu, params = gpus.chosen(machine, ""), load(settings.params_file, settings.overrides)
-        return compilation.compiled(file, gpu, problem, params, lines=False)
+        found = compiling.compiled(file, gpu, problem, params, lines=False).model_dump(mode="json")
+        return {key: value for key, value in found.items() if value or key == "ok"}
 
 
 def compare(settings: Settings, first: list[str], second: list[str], recorded: bool = False) -> Json:

@@ -104,16 +104,18 @@ def compile(
 
     Example: kernel-scientist compile problems/fp8-blockwise-gemm/seeds/triton_tiled.py --arch gfx942
     """
+    from kernel_scientist.campaign import compiling
     from kernel_scientist.hardware import gpus
+    from kernel_scientist.records.kernel import Verdict
     from kernel_scientist.report import compilation
 
     gpu = gpus.chosen(machine, arch or ("" if machine else "gfx942"))
     with progress.shown():
-        report = compilation.compiled(Path(file), gpu, params=call.params(), lines=lines, **named)
-    if folder and report.get("launches"):
-        report["assembly"] = compilation.write_assembly(report, Path(folder))
-    show(report, as_json, compilation.lines(report))
-    sys.exit(0 if report["ok"] else UNDECIDED if report.get("verdict") == "infrastructure" else 1)
+        found = compiling.compiled(Path(file), gpu, params=call.params(), lines=lines, **named)
+    if folder:
+        found = compilation.with_assembly(found, Path(folder))
+    show(found, as_json, compilation.lines(found))
+    sys.exit(0 if found.ok else UNDECIDED if found.verdict is Verdict.INFRASTRUCTURE else 1)
 
 
 @click.command()

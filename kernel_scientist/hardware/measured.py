@@ -79,7 +79,8 @@ def described(peaks: MeasuredPeaks | None) -> list[str]:
     return [
         f"measured here with all {peaks.cores} logical CPUs, {peaks.date} (load {peaks.load}, other processes used "
         f"{peaks.others_percent or '?'} % of the CPU time): {rates}; memory {peaks.memory_gbps:.3g} GB/s read, "
-        f"{peaks.copy_gbps:.3g} GB/s copied; caches {peaks.cache_gbps:.3g} GB/s read; clock {peaks.clock_ghz:.2f} GHz. "
+        f"{peaks.copy_gbps:.3g} GB/s copied (bytes read and written); caches {peaks.cache_gbps:.3g} GB/s read (1 MiB "
+        f"for each CPU); clock {peaks.clock_ghz:.2f} GHz. "
         "A kernel can reach these; a machine without that load may be faster"
     ]
 

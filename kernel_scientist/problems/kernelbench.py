@@ -27,11 +27,11 @@ CONTRACT = (
     "The reference is the file's class Model. A kernel gets data = (*inputs, parameters, init_inputs): the tensors of "
     "get_inputs(), a dict of Model's parameters and buffers by name (their values differ from call to call), and the "
     "list of get_init_inputs(); it returns what Model.forward returns. Instead of custom_kernel(data) the file may "
-    "define a class ModelNew with Model's constructor, forward and parameter names: it is constructed at the first "
-    "call with the same init_inputs; each call, which is timed, runs forward with that call's parameters and "
-    "without gradients, so nothing made of parameters in the constructor holds. Tolerance, by the type of the "
-    "reference's output: |output - reference| <= t + t * |reference| for every element, with t = 1e-4 for float32 and "
-    "1e-2 for float16 and bfloat16."
+    "define a class ModelNew with Model's constructor, forward and parameter names: one object is constructed for each "
+    "distinct init_inputs, at the first call with them; each call, which is timed, runs forward with that call's "
+    "parameters and without gradients, so nothing made of parameters in the constructor holds. Tolerance, by the type "
+    "of the reference's output: |output - reference| <= t + t * |reference| for every element, with t = 1e-4 for "
+    "float32 and 1e-2 for float16 and bfloat16."
 )
 NAMED = re.compile(r"^\d+_[\w .+-]+\.py$")
 PRECISIONS = {"fp32": "torch.float32", "fp16": "torch.float16", "bf16": "torch.bfloat16"}

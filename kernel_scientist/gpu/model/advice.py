@@ -47,7 +47,8 @@ def _placed(gpu: Gpu, shape: Placement, multiplies: bool) -> list[str]:
     if shape.programs < gpu.units:
         idle = gpu.units - shape.programs
         more = "smaller tiles or split-K" if multiplies else "smaller tiles, or several programs for one row or output"
-        return [f"{shape.programs} programs leave {idle} of {gpu.units} {unit} idle: {more}"]
+        leave = "1 program leaves" if shape.programs == 1 else f"{shape.programs} programs leave"
+        return [f"{leave} {idle} of {gpu.units} {unit} idle: {more}"]
     if (lost := shape.tail(gpu)) <= TAIL:
         return []
     full = 100 * (shape.programs % slots or slots) / slots

@@ -211,7 +211,8 @@ def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[KernelLoad], consta
     longest = times.index(max(times))
     worst = loads[longest]
     roomier = advice.roomier(worst.code)
-    gain = 1 - estimate(gpu, replace(worst, code=roomier), constants).time_us / max(times) if roomier else 0.0
+    saved = max(times) - estimate(gpu, replace(worst, code=roomier), constants).time_us if roomier else 0.0
+    gain = saved / (launch + sum(times))
     return Prediction(
         case=case,
         machine=gpu.name,

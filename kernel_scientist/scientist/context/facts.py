@@ -239,6 +239,16 @@ def change(before: str, after: str, context: int = 3) -> str:
     return diff if len(diff) < len(after) else after
 
 
+def failed_change(population: Population, trial: Trial) -> str:
+    """Return the diff of a failed kernel to its base, as what it does may not be what was planned; empty if it is long,
+    or if there is no kernel."""
+    if trial.evaluation.verdict is Verdict.OK or trial.kernel.base is None or missing(trial.kernel.source):
+        return ""
+    before, after = population.get(trial.kernel.base).kernel.source, trial.kernel.source
+    diff = change(before, after, context=1)
+    return diff if diff != after and len(diff) <= MOST_DIFF else ""
+
+
 def relatives(population: Population, trials: Iterable[Trial]) -> list[dict[str, Any]]:
     """Return a row per related kernel, with its diff to its base unless that is long."""
     rows: list[dict[str, Any]] = []

@@ -215,7 +215,7 @@ class LlmAgent:
     def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
         """Add findings from the best, the most surprising and some failed kernels; retract contradicted ones."""
         sample = outcomes.for_distilling(population, step.rng)
-        kernels = [self._kernel(population, trial) for trial in sample]
+        kernels = [{**self._kernel(population, t), "change": facts.failed_change(population, t)} for t in sample]
         bases = {
             t.kernel.base: self._kernel(population, population.get(t.kernel.base)) for t in sample if t.kernel.base
         }

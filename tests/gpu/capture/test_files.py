@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from kernel_scientist.campaign import compiling
 from kernel_scientist.gpu.capture import entries, file_inspection, limits
 from kernel_scientist.gpu.capture.files import guesses
 from kernel_scientist.gpu.capture.files.missing import Missing, reason
@@ -22,7 +23,13 @@ FILES = ROOT / "tests/gpu/capture/submissions/files"
 
 
 def compiled(name: str, gpu: str = "mi300x", entry: str | None = None, inputs: str | None = None) -> dict[str, Any]:
-    return compilation.compiled(FILES / name, gpus.named(gpu), None, Params(), entry, inputs)
+    return of(FILES / name, gpu, entry=entry, inputs=inputs)
+
+
+def of(file: Path, gpu: str = "mi300x", **more: Any) -> dict[str, Any]:
+    """Compile a file; return what `compile --json` prints."""
+    params = Params(problem=more.pop("problem", Params().problem))
+    return compiling.compiled(file, gpus.named(gpu), None, params, **more).model_dump(mode="json")
 
 
 def names(report: dict[str, Any]) -> set[str]:
@@ -79,8 +86,8 @@ def test_an_autotuned_kernel_by_itself_has_a_configuration_that_would_run() -> N
 
 
 def test_gluon_is_named_as_what_it_is() -> None:
-    found = compiled("gluon_copy.py")
-    assert [launch["dialect"] for launch in found["launches"]] == ["Gluon"]
+    found = compiling.compiled(FILES / "gluon_copy.py", gpus.named("mi300x"), None, Params())
+    assert [launch.dialect for launch in found.launches] == ["Gluon"]
     text = [line for line in compilation.lines(found) if isinstance(line, str)]
     assert "copy_kernel (Gluon), 4 warps" in text
 
@@ -129,9 +136,9 @@ def test_an_entry_that_is_not_clear_is_asked_for() -> None:
 
 def test_a_file_without_a_kernel_is_refused(tmp_path: Path) -> None:
     (tmp_path / "plain.py").write_text("def f(x):\n    return x\n")
-    found = compilation.compiled(tmp_path / "plain.py", gpus.MI300X, None, Params())
+    found = of(tmp_path / "plain.py")
     assert not found["ok"] and "nothing of plain.py compiles" in found["reason"]
-    assert found["tried"] == [compilation.NO_KERNEL]
+    assert found["tried"] == [compiling.NO_KERNEL]
 
 
 def test_the_text_of_inputs_is_read() -> None:
@@ -286,14 +293,12 @@ twice(small)
 
 def test_a_script_that_asks_for_the_device_in_many_ways(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(f"\ufeff{SCRIPT}")
-    found = compilation.compiled(tmp_path / "script.py", gpus.named("mi300x"), None, Params())
+    found = of(tmp_path / "script.py")
     assert found["ok"] and names(found) == {"doubled", "added", "kernel"}, found["missed"]
     assert all("by itself" in line for line in found["missed"]), found["missed"]
     launches = {launch["kernel"]: launch for launch in found["launches"]}
     assert launches["doubled"]["grid"] is not None and launches["added"]["grid"] is None
-    called = compilation.compiled(
-        tmp_path / "script.py", gpus.named("mi300x"), None, Params(), "chosen", "x:fp32[8192]"
-    )
+    called = of(tmp_path / "script.py", entry="chosen", inputs="x:fp32[8192]")
     assert any(tuple(launch["grid"] or ()) == (8, 1, 1) for launch in called["launches"]), called["missed"]
 
 
@@ -306,7 +311,7 @@ def test_relative_imports_need_no_init_file(tmp_path: Path) -> None:
     (place / "helpers.py").write_text(helper)
     kernel = SCRIPT.partition("class Tripled")[0].replace("2 * tl.load(x + at, mask=at < n)", "silu(tl.load(x + at))")
     (place / "act.py").write_text(f"from .helpers import silu\n{kernel}")
-    found = compilation.compiled(place / "act.py", gpus.named("mi300x"), None, Params())
+    found = of(place / "act.py")
     assert found["ok"] and names(found) == {"doubled", "added"}, found["missed"]
 
 
@@ -316,5 +321,5 @@ def test_a_submission_that_launches_at_import_is_tried_on_problems(tmp_path: Pat
     kernel += "    doubled[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)\n    return y\n\n\n"
     kernel += "one = torch.ones(64, device='cuda')\ncustom_kernel((one, one))\n"
     (tmp_path / "sub.py").write_text(kernel)
-    found = compilation.compiled(tmp_path / "sub.py", gpus.named("mi300x"), None, Params(problem="identity"))
+    found = of(tmp_path / "sub.py", problem="identity")
     assert found["ok"] and found["problem"] == "identity"
