@@ -3,9 +3,12 @@
 The resource of each is the standing champion of a problem, a language and a target.
 """
 
+import logging
 from typing import Any
 
 from prefect.events import emit_event
+
+progress = logging.getLogger("kernel_scientist.progress")
 
 NEW = "kernel-scientist.champion.new"
 """A champion was promoted."""
@@ -16,7 +19,13 @@ DRIFT = "kernel-scientist.device.drift"
 
 
 def emit(event: str, problem: str, language: str, target: str, **payload: Any) -> None:
-    """Send an event about a standing champion. Prefect relates it to the flow run that sends it."""
+    """Send an event about a standing champion. Prefect relates it to the flow run that sends it.
+
+    One that cannot be sent is a warning: what it announces has happened, and is recorded.
+    """
     name = f"{problem}.{language}-{target}"
     resource = {"prefect.resource.id": f"kernel-scientist.champion.{name}", "prefect.resource.name": name}
-    emit_event(event, resource=resource, payload=payload)
+    try:
+        emit_event(event, resource=resource, payload=payload)
+    except Exception as error:
+        progress.warning("the event %s could not be sent to Prefect: %s", event, error)

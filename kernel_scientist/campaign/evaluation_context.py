@@ -1,7 +1,7 @@
 """The evaluation context: problem, target and steps, open for the duration of a flow."""
 
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -19,7 +19,7 @@ from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.hardware.targets import Address
-from kernel_scientist.problems import operators, published
+from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.approval import Approval
@@ -65,13 +65,8 @@ class EvaluationContext(Bench):
             most_findings=settings.findings,
             published=published.best(published.on(self.problem.published, gpu.name)) if gpu else {},
             compiler=self.target.compiler,
-            operators=self._operators(),
+            operators=self.target.operators,
         )
-
-    def _operators(self) -> Mapping[str, float]:
-        """Return the shares of a file's operators in its time on this CPU; empty for other targets and problems."""
-        here, language = self.address.name == "cpu", self.params.language
-        return operators.shares(self.problem, self.target.profile, language) if here else {}
 
 
 @contextmanager

@@ -9,7 +9,7 @@ docs/decisions/0028-one-target.md.
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -153,6 +153,11 @@ class Target(ABC):
     def cpu(self) -> CpuInfo:
         """The CPU of the host that times kernels."""
         return CpuInfo.of_this_machine()
+
+    @property
+    def operators(self) -> Mapping[str, float]:
+        """Shares of a file's operators in the time of its reference, if that is what kernels start from; else empty."""
+        return {}
 
     @property
     def compiler(self) -> str:

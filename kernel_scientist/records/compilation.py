@@ -11,7 +11,7 @@ from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.results import PredictedCase
 
 
-class LaunchResult(CodeObject):
+class LaunchedCode(CodeObject):
     """A code object as a submission launches it with one grid; its instructions per depth of loops are left out."""
 
     cases: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class CompilationResult(Record):
     """Compiler and version; empty if no compiler was reached."""
     seconds: Finite = 0.0
     """Wall time of the compilation."""
-    launches: tuple[LaunchResult, ...] = ()
+    launches: tuple[LaunchedCode, ...] = ()
     """The different launches, then the kernels that were compiled alone."""
     findings: tuple[str, ...] = ()
     """Remarks on the code for its GPU."""
@@ -64,7 +64,7 @@ class CompilationResult(Record):
     """Files to which the assembly was written."""
 
 
-def launched(report: CompileReport) -> tuple[LaunchResult, ...]:
+def launched(report: CompileReport) -> tuple[LaunchedCode, ...]:
     """Return the different launches of a submission, each with its cases, then the kernels that were compiled alone."""
     groups: dict[tuple[object, ...], list[Launch]] = {}
     for launch in report.launches:
@@ -74,8 +74,8 @@ def launched(report: CompileReport) -> tuple[LaunchResult, ...]:
     return (*found, *(_of(code, ()) for code in report.objects if code.kernel not in named))
 
 
-def _of(code: CodeObject, same: Sequence[Launch]) -> LaunchResult:
+def _of(code: CodeObject, same: Sequence[Launch]) -> LaunchedCode:
     """Return a code object with its launches that have one grid."""
     own = same[0].model_dump(exclude={"case", "code", "num_warps"}) if same else {}
     cases = tuple(dict.fromkeys(launch.case for launch in same))
-    return LaunchResult.model_validate({**code.model_dump(exclude={"mix"}), **own, "cases": cases})
+    return LaunchedCode.model_validate({**code.model_dump(exclude={"mix"}), **own, "cases": cases})

@@ -7,7 +7,7 @@ from typing import TypeVar
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.profile import metrics
 from kernel_scientist.records import source_line
-from kernel_scientist.records.compilation import CompilationResult, LaunchResult, launched
+from kernel_scientist.records.compilation import CompilationResult, LaunchedCode, launched
 from kernel_scientist.records.evaluation import CodeObject, CompileReport
 from kernel_scientist.records.factors import number
 from kernel_scientist.records.gpu import Counters
@@ -94,7 +94,7 @@ def _some(names: Sequence[str], most: int) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
-def _launched(launches: Sequence[LaunchResult]) -> Iterator[str]:
+def _launched(launches: Sequence[LaunchedCode]) -> Iterator[str]:
     first = launches[0]
     tuned = f", chosen among {first.autotuned} configurations" if first.autotuned else ""
     dialect = f" ({first.dialect})" if first.dialect == "Gluon" else ""

@@ -89,6 +89,11 @@ class Assignment:
     """Shares of the reference's operators in its time, if it is the only kernel to start from; else empty."""
 
     @property
+    def by_model(self) -> bool:
+        """Whether a model predicts the times."""
+        return self.target.startswith("model")
+
+    @property
     def backend(self) -> str:
         """`cpu`, `rocm` or `cuda`: where kernels run, or would run if the modelled GPU were here."""
         if self.gpu is None:

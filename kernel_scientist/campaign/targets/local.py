@@ -5,7 +5,7 @@ What imports torch, which takes seconds, is imported where it is used: `require`
 
 import logging
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.targets import Address
+from kernel_scientist.problems import operators
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
@@ -136,6 +137,12 @@ class Local(Target):
         from kernel_scientist.evaluation.timing import conditions
 
         conditions.wait_for_quiet(self.params.harness.quiet_wait_s, self.stopped)
+
+    @property
+    @override
+    def operators(self) -> Mapping[str, float]:
+        of_cpu = self.address.device == "cpu"
+        return operators.shares(self.problem, self.profile, self.params.language) if of_cpu else {}
 
     @override
     def work_for(self, is_idle: Callable[[], bool], noise_limit_s: float) -> None:

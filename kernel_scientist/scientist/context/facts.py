@@ -43,7 +43,7 @@ def machine(assignment: Assignment) -> list[str]:
     """Return the machine's properties, one per line."""
     if assignment.gpu is not None:
         compiled = [f"kernels are compiled by {assignment.compiler}"] if assignment.compiler else []
-        return [*gpu_facts.machine(assignment.gpu, assignment.target), *compiled]
+        return [*gpu_facts.machine(assignment.gpu, assignment.by_model), *compiled]
     if not math.isfinite(assignment.peaks.memory_gbps):
         return [f"{assignment.peaks.name}; its peaks and caches are not known here, so there are no roofline floors"]
     cpu = assignment.cpu

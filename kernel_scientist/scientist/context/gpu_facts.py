@@ -42,7 +42,7 @@ _TYPES = {"fp8|bf8|f8f6f4": "fp8", "xf32": "tf32", "bf16": "bf16", "f16": "fp16"
 """Type of a peak rate by the name of a matrix instruction; `fp32` for other names."""
 
 
-def machine(gpu: Gpu, target: str) -> list[str]:
+def machine(gpu: Gpu, by_model: bool) -> list[str]:
     """Return the GPU's properties, one per line."""
     limits = occupancy.limits(gpu.arch)
     peaks = ", ".join(f"{name} {value / 1000:.0f}" for name, value in gpu.peak_gflops.items())
@@ -64,7 +64,7 @@ def machine(gpu: Gpu, target: str) -> list[str]:
             f"{gpu.line_bytes}-byte lines that it touches; one to LDS takes bytes / 128 cycles, at least 2, and those "
             "of bank conflicts"
         )
-    if target.startswith("model"):
+    if by_model:
         lines.append("no such machine is available: kernels are compiled for it and a model predicts their times")
     return lines
 

@@ -289,7 +289,7 @@ class LlmAgent:
             language=assignment.language,
             arch=assignment.gpu.arch if assignment.gpu else "native",
             target=assignment.gpu.name if assignment.gpu else assignment.target,
-            by_model=assignment.target.startswith("model"),
+            by_model=assignment.by_model,
             findings=lessons.latest(assignment.most_findings),
             **context,
         )
