@@ -8,6 +8,7 @@ drawn at random. What they computed is compared here with the reference.
 import functools
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -81,6 +82,9 @@ class TimedCases:
         """What the reference returned last: the structure of the output."""
         self.calls: dict[str, ExecutedCall] = {}
         """The last report on each case."""
+        self._beside = ThreadPoolExecutor(1)
+        """Draws and compares, one after the other, while a worker executes."""
+        self._comparing: Future[None] | None = None
         self._rng = random.SystemRandom()
 
     def run(self, worker: WorkerClient, cases: Sequence[Case]) -> str:
@@ -89,10 +93,14 @@ class TimedCases:
         Cases with launches that no earlier case had come first; the others are left out when the time is over.
         """
         checked, reports = 0, MemoryReports()
-        for place, (case, is_required) in enumerate(self._in_order(cases, self._launches)):
-            if is_required or case.name in self._counted or self._left_s > 0:
-                share_s = max(self._left_s / (len(cases) - place), LEAST_S)
-                checked += self._checked(worker, case, reports, share_s)
+        ordered = [*self._in_order(cases, self._launches)]
+        with self._beside:
+            for place, (case, is_required) in enumerate(ordered):
+                if is_required or case.name in self._counted or self._left_s > 0:
+                    share_s = max(self._left_s / (len(cases) - place), LEAST_S)
+                    following = ordered[place + 1][0] if place + 1 < len(ordered) else None
+                    checked += self._checked(worker, case, reports, share_s, following)
+            self._end_comparing()
         return f"values compared on {checked} of {len(cases)} timed cases, {reports.words('there')}"
 
     def count(self, worker: WorkerClient, case: Case) -> None:
@@ -101,13 +109,18 @@ class TimedCases:
         self._call(worker, case, reports, ExecutionMode(AT_ONCE, _tuned(launches), True))
         self.calls[case.name] = _parsed(reports.last)
 
-    def _checked(self, worker: WorkerClient, case: Case, reports: MemoryReports, share_s: float) -> bool:
-        """Check a case. Returns whether anything of it could be compared.
+    def _checked(
+        self, worker: WorkerClient, case: Case, reports: MemoryReports, share_s: float, following: Case | None
+    ) -> bool:
+        """Check a case, and meanwhile draw the inputs of the following one. Returns whether anything could be compared.
 
         A part of the workgroups says something if each writes its own results. Of several launches the later ones may
         read what is missing then, so all of them are executed whole, if there is time.
         """
         launches = [one for one in self._launches if one.case == case.name]
+        self._beside.submit(self._draw, case).result()
+        if following:
+            self._beside.submit(self._draw, following)
         done = len(launches) <= 1 and self._check(worker, case, launches, reports, share_s)
         done = done or (self._left_s > 0 and self._check(worker, case, launches, reports, ALL_OF_IT))
         if done and self._left_s > 0:
@@ -146,14 +159,18 @@ class TimedCases:
         if call.extent.parts_of_several:
             return False
         _require_executed(case, call.extent, launches)
-        self._require_right(self._inputs[case.name], output, call)
+        self._end_comparing()  # so that no more than two outputs are held
+        self._comparing = self._beside.submit(self._require_right, self._inputs[case.name], output, call)
         return True
+
+    def _end_comparing(self) -> None:
+        """Wait until the case before is compared. Raises KernelFailure if it was wrong."""
+        if self._comparing is not None:
+            self._comparing.result()
 
     def _call(self, worker: WorkerClient, case: Case, reports: MemoryReports, part: ExecutionMode) -> Output:
         """Call the kernel on a case's inputs; return its output, which is whole or not."""
-        if case.name not in self._inputs:
-            self._inputs[case.name] = self.driver.inputs.draw(case)
-        inputs = self._inputs[case.name]
+        inputs = self._draw(case)
         worker.execute(part)
         self.driver.deliver(worker, {0: inputs})
         write, inspect = (
@@ -165,6 +182,11 @@ class TimedCases:
             except KernelFailure as failure:
                 raise KernelFailure(failure.verdict, f"{case.name}: {failure.reason}", failure.evidence) from failure
         return outputs[0]
+
+    def _draw(self, case: Case) -> InputSet:
+        if case.name not in self._inputs:
+            self._inputs[case.name] = self.driver.inputs.draw(case)
+        return self._inputs[case.name]
 
     def _require_right(self, inputs: InputSet, output: Output, call: ExecutedCall) -> None:
         name = inputs.case.name
