@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kernel_scientist.api import (
         check,
         compare,
+        compile,
         doctor,
         evaluate,
         export_evidence,
@@ -29,6 +30,7 @@ __all__ = [
     "CompileError",
     "check",
     "compare",
+    "compile",
     "doctor",
     "evaluate",
     "export_evidence",

@@ -19,6 +19,7 @@ from typing import Any
 from kernel_scientist.records.campaign_result import CampaignResult
 from kernel_scientist.records.capability import Capability
 from kernel_scientist.records.comparison_result import ComparisonResult
+from kernel_scientist.records.compilation import CompilationResult
 from kernel_scientist.records.evidence import EvidenceResult, VerificationResult
 from kernel_scientist.records.params import load
 from kernel_scientist.records.results import EvaluationResult, ValidationResult
@@ -67,6 +68,30 @@ def check(
     params = load(params_file, overrides, _named(problem, target))
     preflight.kernels(params, [Path(file)])
     return single.check(str(file), params, is_executed)
+
+
+def compile(
+    file: File,
+    problem: str | None = None,
+    machine: str = "",
+    arch: str = "",
+    entry: str | None = None,
+    inputs: str | None = None,
+    lines: bool = True,
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+) -> CompilationResult:
+    """Compile a Triton or HIP file for a GPU that need not be present; nothing is compared.
+
+    `problem`: whose cases a submission is called on, by default the first whose inputs it accepts. `machine`, `arch`:
+    such as mi300x and gfx942, by default these. `entry`, `inputs`: of another file, the function and its arguments.
+    `lines`: whether a timed case is executed for its source lines' times (AMD's GPUs), for at most a minute.
+    """
+    from kernel_scientist.campaign import compiling
+    from kernel_scientist.hardware import gpus
+
+    gpu = gpus.chosen(machine, arch or ("" if machine else "gfx942"))
+    return compiling.compiled(Path(file), gpu, problem, load(params_file, overrides), entry, inputs, lines)
 
 
 def validate(

@@ -104,14 +104,12 @@ def compile(
 
     Example: kernel-scientist compile problems/fp8-blockwise-gemm/seeds/triton_tiled.py --arch gfx942
     """
-    from kernel_scientist.campaign import compiling
-    from kernel_scientist.hardware import gpus
+    from kernel_scientist import api
     from kernel_scientist.records.kernel import Verdict
     from kernel_scientist.report import compilation
 
-    gpu = gpus.chosen(machine, arch or ("" if machine else "gfx942"))
     with progress.shown():
-        found = compiling.compiled(Path(file), gpu, params=call.params(), lines=lines, **named)
+        found = api.compile(file, machine=machine, arch=arch, lines=lines, **named, **call.settings)
     if folder:
         found = compilation.with_assembly(found, Path(folder))
     show(found, as_json, compilation.lines(found))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import kernel_scientist as ks
 from kernel_scientist.campaign import compiling
 from kernel_scientist.gpu.capture import entries, file_inspection, limits
 from kernel_scientist.gpu.capture.files import guesses
@@ -44,6 +45,13 @@ def test_a_script_is_imported_and_its_launches_are_seen() -> None:
     assert launches["scaled"]["autotuned"] == 2
     assert launches["persistent"]["grid"][0] % 304 == 0, "it asked for the number of units and of registers"
     assert [line for line in found["missed"] if "assertion fails" in line and "script.py, line 39" in line]
+
+
+def test_compile_is_a_function_that_returns_a_record() -> None:
+    found = ks.compile(FILES / "two.py", entry="fill", inputs="x:fp16[4096],block:int=512")
+    (launch,) = found.launches
+    assert found.ok and found.arch == "gfx942" and launch.grid == (8, 1, 1) and launch.vgpr > 0
+    assert type(found).model_validate_json(found.model_dump_json()) == found, "its JSON is what `compile --json` prints"
 
 
 def test_a_file_of_a_package_that_cannot_be_imported() -> None:
