@@ -71,10 +71,7 @@ def file() -> Path:
 def described(peaks: MeasuredPeaks | None) -> list[str]:
     """Return what was measured, in one line for people and prompts."""
     if peaks is None:
-        return [
-            "peaks and bandwidths of this machine: not measured; state a gain from fewer bytes in bytes, and no time "
-            "computed from the floor's rates"
-        ]
+        return ["peaks and bandwidths of this machine: not measured"]
     rates = ", ".join(f"{name} {_tera(rate)} ({peaks.units[name]})" for name, rate in peaks.gflops.items())
     return [
         f"measured here with all {peaks.cores} logical CPUs, {peaks.date} (load {peaks.load}, other processes used "

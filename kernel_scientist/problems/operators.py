@@ -17,7 +17,7 @@ LEAST = 0.01
 def shares(problem: Problem, profile: Profile, language: str) -> Mapping[str, float]:
     """Return each operator's share, 0 to 1, of the time of the reference's operators, the largest first.
 
-    Of the profile's first timed case, on the same inputs again and again, without the time between operators. Empty for
+    Of the profile's first timed case, on copies of its inputs, without the time between operators. Empty for
     a problem that is no file of a model, or has kernels, or does not run here.
     """
     only_it = bool(problem.adapter) and [file.stem for file in problem.seeds(language)] == [REFERENCE_KERNEL]

@@ -335,7 +335,7 @@ def test_rates_of_a_cpu_without_measured_peaks_are_computed() -> None:
     problem = problems.find("fp8-blockwise-gemm")
     cpu = dataclasses.replace(cpu_examples.CPU, measured=None, model="a processor of which nothing was measured")
     lines = "\n".join(facts.machine(Assignment(problem, problem.profile("cpu"), "cpp", "cpu", cpu)))
-    assert "peaks and bandwidths of this machine: not measured; state a gain from fewer bytes in bytes" in lines
+    assert "peaks and bandwidths of this machine: not measured" in lines and "state a gain from fewer bytes" in lines
     assert "computed for one core at 3.8 GHz, in GFLOP/s at most: fp64 122, fp32 243, bf16 3891, fp16 486" in lines
 
 

@@ -53,7 +53,11 @@ def machine(assignment: Assignment) -> list[str]:
         f"vector registers of {cpu.vector_bytes} bytes; instruction sets: "
         f"{', '.join(instruction_sets(cpu.features)) or 'none listed'}",
         *measured.described(peaks := cpu.measured or measured.kept(cpu.model, cpu.cores)),
-        *([] if peaks else _computed(cpu)),
+        *(
+            []
+            if peaks
+            else [*_computed(cpu), "state a gain from fewer bytes in bytes, not as a time from the floor's rates"]
+        ),
         f"{assignment.compiler or 'g++'}, C++20, OpenMP with {cpu.cores} threads by default (`omp_get_max_threads()`); "
         "these threads, which torch's operators use too, exist before the timed calls",
         "each tensor with memory of its own begins at a multiple of 64 bytes, those of `data` and those that torch "
