@@ -37,7 +37,7 @@ from kernel_scientist.scientist.roles import FOCUSES, Assignment, Step
 T = TypeVar("T")
 FOLDER = environment.root() / "docs" / "prompts"
 NOTE = "<!-- Rendered by `make prompts`. {} -->"
-MADE_UP = "The machine, its rates, all times and the failure are made up."
+MADE_UP = "The machine, its rates, all times, shares and the failure are made up."
 EVALUATED = "The kernels were evaluated on the model target; their plans and reports are made up."
 EXAMPLES = {
     "fp8-cpu": (cpu_examples.fp8, cpu_examples.fp8_drafts),

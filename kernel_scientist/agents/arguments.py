@@ -7,6 +7,8 @@ from mcp.types import ToolAnnotations
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from kernel_scientist.records.params import ELSEWHERE
+
 ProblemName = Annotated[str, Field(description="Name of the problem, as `problems` lists it.")]
 Source = Annotated[str, Field(description="The whole text of the kernel's Python file; or give `file`.")]
 File = Annotated[str, Field(description="Path of the kernel's file instead of `source` (over stdio only).")]
@@ -14,8 +16,9 @@ File = Annotated[str, Field(description="Path of the kernel's file instead of `s
 
 def _without_leaderboard(target: str | None) -> str | None:
     """Only who starts the server may have kernels submitted to a public leaderboard."""
-    if target is not None and not re.fullmatch(r"auto|cpu|cuda|rocm|(model|pool):.+", target):
-        known = "auto, cpu, cuda, rocm, model: with a machine (model:mi300x), or pool: with a work pool"
+    if target is not None and not re.fullmatch(rf"auto|cpu|cuda|rocm|({'|'.join(('model', *ELSEWHERE))}):.+", target):
+        elsewhere = " or ".join(f"{prefix}:" for prefix in ELSEWHERE)
+        known = f"auto, cpu, cuda, rocm, model: with a machine (model:mi300x), or {elsewhere} with a name"
         raise PydanticCustomError("target", "expected {known}", {"known": known})
     return target
 

@@ -13,6 +13,13 @@ from typing import Literal, NamedTuple
 
 Limit = Literal["waves", "registers", "scalars", "lds", "workgroup"]
 
+WORDS = {
+    "waves": "the waves that a SIMD holds",
+    "scalars": "scalar registers",
+    "lds": "LDS",
+    "workgroup": "the number of workgroups that a compute unit holds",
+}
+"""Limits, where the name alone does not say what is meant."""
 MOST_THREADS = 1024
 """Of a workgroup, on all of these GPUs."""
 
@@ -114,6 +121,21 @@ def limiting(arch: str, num_warps: int, registers: int, lds_bytes: int, scalars:
     fits = _fits(arch, num_warps, registers, lds_bytes, scalars)
     names: list[Limit] = [name for name, fit in fits.items() if fit == min(fits.values())]
     return ("waves",) if "waves" in names else tuple(names)  # more of a resource lets no more waves into a SIMD
+
+
+def limit_words(arch: str, num_warps: int, registers: int, lds_bytes: int, scalars: int = 0) -> str:
+    """Return what lets no more workgroups into a compute unit; the arguments are those of `resident`.
+
+    Such as `registers (3 waves per SIMD would fit, one more workgroup needs 4)`, where workgroups are large.
+    """
+    count, simds = resident(arch, num_warps, registers, lds_bytes, scalars), limits(arch).simds
+    names, fit = limiting(arch, num_warps, registers, lds_bytes, scalars), waves_by_registers(arch, registers)
+    needed = -(-(count + 1) * num_warps // simds)
+    words = " and ".join(WORDS.get(name, name) for name in names)
+    if "registers" not in names or not count * num_warps < fit * simds < needed * simds:
+        return words
+    waves = "waves" if arch.startswith("gfx") else "warps"
+    return f"{words} ({fit} {waves} per SIMD would fit, one more workgroup needs {needed})"
 
 
 def waves_by_registers(arch: str, registers: int) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kernel_scientist.gpu.isa import assembly
+from kernel_scientist.hardware import occupancy
 from kernel_scientist.profile import metrics
 from kernel_scientist.records import source_line
 from kernel_scientist.records.compilation import CompilationResult, LaunchedCode, launched
@@ -112,11 +113,12 @@ def _launched(launches: Sequence[LaunchedCode]) -> Iterator[str]:
 def _described(code: CodeObject) -> list[str]:
     """Return a code object as text, one line per subject (registers, occupancy, ...), each beginning with its name."""
     reserved = f" (of {code.registers} reserved)" if code.registers > code.used else ""
+    limit = occupancy.limit_words(code.arch, *code.needs) if code.limited_by else "nothing"
     return [
         f"registers  {code.vgpr} vector + {code.agpr} accumulation{reserved}, {code.sgpr} scalar; "
         f"{code.spills} spilled, {code.scratch_bytes} B scratch per lane",
         f"occupancy  {code.occupancy} waves per SIMD ({4 * code.occupancy} per compute unit), "
-        f"limited by {code.limited_by or 'nothing'}; {code.lds_bytes} B LDS per workgroup",
+        f"limited by {limit}; {code.lds_bytes} B LDS per workgroup",
         f"matrix     {_counts(code.mfma) or 'no matrix instruction'}",
         f"memory     {_counts(code.accesses) or 'none'} (bits per lane)",
         f"code       {code.code_bytes} B, {code.waits} waits, {code.barriers} barriers",

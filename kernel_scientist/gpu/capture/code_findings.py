@@ -186,7 +186,8 @@ def _occupancy(code: CodeObject) -> list[str]:
     reserved = f" of {code.registers} reserved" if code.registers > code.used else ""
     registers = f"{code.vgpr} + {code.agpr} registers{reserved}"
     uses = f"{registers}, {code.lds_bytes} bytes of LDS, {code.num_warps} waves per workgroup"
-    what = f"{code.occupancy} of {limit.waves} waves per SIMD fit, limited by {code.limited_by}"
+    limited_by = occupancy.limit_words(code.arch, *code.needs)
+    what = f"{code.occupancy} of {limit.waves} waves per SIMD fit, limited by {limited_by}"
     return [f"{code.kernel}: {what} ({uses})"]
 
 

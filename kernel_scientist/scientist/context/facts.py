@@ -144,7 +144,7 @@ def _row(trial: Trial, cases: Sequence[str], places: Mapping[str, int]) -> dict[
         "verdict": "no kernel was sent" if verdict is Verdict.ABSENT else verdict.value,
         "place": place or (f"> {MOST_PLACES}" if score(trial) else "-"),
         "over_base": str(base) if base else NOT_PAIRED if own and trial.kernel.base else "-",
-        "over_rival": f"{rival} over {rival.against}"
+        "over_incumbent": f"{rival} over {rival.against}"
         if rival
         else "(its base)"
         if test and test.against == trial.kernel.base

@@ -23,13 +23,6 @@ MOST_ADVICE, MOST_OBJECTS, MOST_GRIDS, MOST_NAMES = 8, 4, 4, 20
 """Sentences of the performance model's advice, code objects, grids per code object, names of cases."""
 LEAST_SHARE = 25
 """Percent of the predicted time below which a resource is not named: it hardly adds to the model's smooth maximum."""
-LIMITING = {
-    "waves": "the waves that a SIMD holds",
-    "scalars": "scalar registers",
-    "lds": "LDS",
-    "workgroup": "the number of workgroups that a compute unit holds",
-}
-"""What limits the occupancy, where the name alone does not say it."""
 MOST_CASES, MOST_PARTS, MOST_KERNELS = 6, 4, 12
 """Cases and GPU kernels with counters in the designer's prompt; kernels with counters in the selector's."""
 MOST_CLASSES = 4
@@ -206,14 +199,10 @@ def _resources(code: CodeObject) -> str:
     reserved = f" of {code.registers} reserved" if code.registers > code.used else ""
     spilled = f" ({code.spills} spilled)" if code.spills else ""
     waves = "waves" if code.arch.startswith("gfx") else "warps"
-    limit = " and ".join(LIMITING.get(name, name) for name in occupancy.limiting(code.arch, *code.needs))
-    if code.limited_by == "workgroup" and (fit := occupancy.waves_by_registers(code.arch, code.needs[1])):
-        more = -(-(workgroups + 1) * code.num_warps // occupancy.limits(code.arch).simds)
-        limit += f" ({fit} {waves} per SIMD would fit, one more workgroup needs {more})" if more > fit else ""
     return (
         f"{code.kernel}: {code.num_warps} {waves}, {registers}{reserved} registers per lane{spilled}, "
         f"{code.lds_bytes} B LDS; workgroups per compute unit: {workgroups} ({code.occupancy} waves per SIMD), "
-        f"limited by {limit}"
+        f"limited by {occupancy.limit_words(code.arch, *code.needs)}"
     )
 
 

@@ -47,7 +47,7 @@ def test_registers_that_do_not_stay_registers() -> None:
 
 def test_low_occupancy_and_what_limits_it() -> None:
     text = said(occupancy=2, limited_by="lds", lds_bytes=32768)
-    assert "2 of 8 waves per SIMD" in text and "limited by lds" in text and "32768 bytes of LDS" in text
+    assert "2 of 8 waves per SIMD" in text and "limited by LDS" in text and "32768 bytes of LDS" in text
     assert "4 of 16 waves" in said(arch="sm_90", occupancy=4, limited_by="registers")
 
 
