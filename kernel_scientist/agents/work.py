@@ -117,11 +117,7 @@ def compile(settings: Settings, problem: str, source: str, machine: str = "mi300
         assert file is not None
         if language_of(source) == "cpp":
             return _told(api.check(file, problem, "cpu", False, **settings.arguments), *VERDICT, "compile")
-        from kernel_scientist.campaign import compiling
-        from kernel_scientist.hardware import gpus
-
-        gpu, params = gpus.chosen(machine, ""), load(settings.params_file, settings.overrides)
-        found = compiling.compiled(file, gpu, problem, params, lines=False).model_dump(mode="json")
+        found = api.compile(file, problem, machine, lines=False, **settings.arguments).model_dump(mode="json")
         return {key: value for key, value in found.items() if value or key == "ok"}
 
 
