@@ -5,7 +5,7 @@ time, and where its programs spend it, by source line.
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -143,7 +143,7 @@ class CountedPredictor:
         text, names = self._compiled(counts)[0], plain(list(found.kernels))
         if counts.kernel not in names:
             raise protocol_violation("counts of a kernel that was not compiled")
-        every = assembly.read(text, counts.num_warps, counts.dynamic_lds)
+        every = _objects(text, counts.num_warps, counts.dynamic_lds)
         return next(one for one in every if one.kernel == names[counts.kernel])
 
     def _launch(self, case: Case, counts: LaunchCounts, code: CodeObject, objects: list[CodeObject]) -> Launch:
@@ -158,3 +158,9 @@ class CountedPredictor:
         return Launch(
             case=case.name, kernel=code.kernel, grid=counts.grid, num_warps=code.num_warps, code=objects.index(code)
         )
+
+
+@lru_cache(maxsize=64)
+def _objects(text: str, num_warps: int, shared_bytes: int) -> tuple[CodeObject, ...]:
+    """Return the code objects of a text: most cases of a kernel launch the same code in the same way."""
+    return tuple(assembly.read(text, num_warps, shared_bytes))

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, cast
 
-from kernel_scientist.problems import modules, reference_kernels, trees
+from kernel_scientist.problems import modules, reference_calls, reference_kernels, trees
 from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records import environment, layout, objects
@@ -219,10 +219,28 @@ class Problem:
         """Return the output of the double-precision reference (`golden_kernel`) if present, else of the reference."""
         return getattr(self._module, "golden_kernel", self._module.ref_kernel)(self._official(data))
 
-    def check(self, data: Any, output: Any) -> tuple[bool, str]:
-        """Return (whether `output` is correct for `data`, the reason if not), by the problem's own check."""
+    def check(self, data: Any, output: Any, tell: Callable[[Any], None] | None = None) -> tuple[bool, str]:
+        """Return (whether `output` is correct for `data`, the reason if not), by the problem's own check.
+
+        tell: called with the reference's output: as soon as the check has computed it, or afterwards with one computed
+        for it. What it raises counts before what the check says or raises.
+        """
+        official = self._official(data, self.writable)
+        if tell is None:
+            return self._checked(official, output)
+        listener = reference_calls.Listener(official, self.writes, tell)
         try:
-            answer = self._module.check_implementation(self._official(data, (*self.writes, *self.updates)), output)
+            with reference_calls.heard(listener):
+                return self._checked(official, output)
+        finally:
+            if listener.error:
+                raise listener.error
+            if not listener.told:
+                tell(self.reference(data))
+
+    def _checked(self, official: Any, output: Any) -> tuple[bool, str]:
+        try:
+            answer = self._module.check_implementation(official, output)
         except AssertionError as error:  # as torch.testing.assert_close does
             return False, one_line(error)
         if isinstance(answer, tuple):
@@ -326,10 +344,11 @@ class Problem:
 
     @functools.cached_property
     def _module(self) -> Any:
-        return _checked(modules.imported("reference", self.sources, self.reference_file), self.reference_file)
+        module = modules.imported("reference", self.sources, self.reference_file)
+        return reference_calls.told(_complete(module, self.reference_file))
 
 
-def _checked(module: ModuleType, path: Path) -> ModuleType:
+def _complete(module: ModuleType, path: Path) -> ModuleType:
     for name in ("generate_input", "ref_kernel", "check_implementation"):
         if not callable(getattr(module, name, None)):
             raise SetupError(f"{path} defines no {name}()")

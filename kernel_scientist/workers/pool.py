@@ -43,7 +43,7 @@ KEPT = ("PATH", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_DEVICE_ORDER", "
 """Environment variables that workers inherit."""
 BARRIER_PAGES = 4
 """Pages of host memory that a GPU's worker shares with the evaluator, for the start barrier."""
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, TRIM_BYTES = -1, -3, 1 << 30
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX, TRIM_BYTES = -1, -3, -8, 1 << 30
 
 
 class WorkerPool:
@@ -318,11 +318,15 @@ def native_library() -> Path:
 
 
 def _keep_freed_memory() -> None:
-    """Let glibc keep memory that this process frees; otherwise each call's inputs and outputs cost page faults."""
+    """Let glibc keep memory that this process frees; otherwise each call's inputs and outputs cost page faults.
+
+    All threads share one arena: those of others cannot hold a large block.
+    """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(M_MMAP_THRESHOLD, execution_environment.MALLOC["mmap_threshold"])
         libc.mallopt(M_TRIM_THRESHOLD, TRIM_BYTES)
+        libc.mallopt(M_ARENA_MAX, 1)
 
 
 def _enclosure(level: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from kernel_scientist.gpu.fake.device import pretended
@@ -149,8 +150,10 @@ def _known(tensor: torch.Tensor) -> list[tuple[int, int]]:
     """Return the elements that were written, as (first, count) in flattened order."""
     if tensor.numel() == 0 or extent(tensor)[1] == 0:
         return []
-    raw = tensor.detach().contiguous().view(torch.uint8).reshape(tensor.numel(), tensor.element_size())
-    known = (raw != UNWRITTEN).any(1)
-    edges = torch.diff(known.int(), prepend=torch.zeros(1, dtype=torch.int32), append=torch.zeros(1, dtype=torch.int32))
-    places = edges.nonzero().flatten().tolist()
+    raw = tensor.detach().contiguous().view(torch.uint8).numpy().reshape(tensor.numel(), tensor.element_size())
+    width = next(width for width in (8, 4, 2, 1) if tensor.element_size() % width == 0)
+    words = raw.view(f"u{width}")
+    written = words != np.full(width, UNWRITTEN, np.uint8).view(words.dtype)[0]
+    known = written[:, 0] if written.shape[1] == 1 else written.any(axis=1)
+    places = np.flatnonzero(np.diff(known, prepend=False, append=False)).tolist()
     return [(first, end - first) for first, end in zip(places[::2], places[1::2], strict=True)][:MOST_RUNS]

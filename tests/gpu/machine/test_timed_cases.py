@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist import problems
+from kernel_scientist.evaluation.correctness import timed_cases
 from kernel_scientist.evaluation.predicted import PredictedEvaluator
 from kernel_scientist.hardware import gpus
 from kernel_scientist.problems.problem import Profile
@@ -180,3 +181,71 @@ def test_several_outputs_keep_their_structure(before: str, after: str, verdict: 
         kernel = Kernel(name="k", language="triton", source=BOTH.replace(before, after) if before else BOTH)
         found = evaluator.check(kernel, evaluator.compile(kernel))
     assert found.verdict is verdict, found
+
+
+TRIPLED = """
+def generate_input(size: int, seed: int):
+    return (torch.randn(size, generator=torch.Generator().manual_seed(seed)), torch.zeros(size))
+
+
+def check_implementation(data, output):
+    {check}
+    good = torch.allclose(got, right)
+    return good, "" if good else "differs"
+
+
+def ref_kernel(data):
+    return data[0] * 3
+"""
+CHECKS = {
+    "computes, then reads": "right = ref_kernel(data); got = output.double(); right = right.double()",
+    "reads, then computes": "got = output.double(); right = ref_kernel(data).double()",
+    "computes in its own words": "got, right = output, data[0] + data[0] + data[0]",
+    "computes something else first": "ref_kernel((data[0][:3], data[1])); got, right = output, ref_kernel(data)",
+}
+TRIPLE = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def triple(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, 3 * tl.load(x_ptr + at, mask=at < n), mask=at < n)
+
+def custom_kernel(data):
+    x, out = data[0], torch.empty_like(data[0])
+    triple[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [("", "", Verdict.OK), ("3 *", "(3 + (n > 1024)) *", Verdict.INCORRECT)],
+    ids=["right", "wrong"],
+)
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_part_of_an_output_is_compared_by_any_check(
+    check: str, before: str, after: str, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed_cases, "LEAST_S", 1e-3)
+    reference = TRIPLED.replace("{check}", CHECKS[check])
+    problem = problems.load(folder(tmp_path / "tripled", reference, {"size": 256}, {"size": 4096}))
+    timed = (Case(sizes={"size": 1 << 21}, seed=1), Case(sizes={"size": 1 << 22}, seed=1))
+    problem = replace(problem, profiles={"full": replace(problem.profile("full"), benchmarks=timed)})
+    with WorkerPool(Harness(call_timeout_s=60, executed_s=2e-3), machine=simulated(problem, gpus.MI300X)) as pool:
+        evaluator = PredictedEvaluator(problem, "full", pool.harness, pool, gpus.MI300X)
+        kernel = Kernel(name="k", language="triton", source=TRIPLE.replace(before, after) if before else TRIPLE)
+        found = evaluator.check(kernel, evaluator.compile(kernel))
+    assert found.verdict is verdict, found
+    if verdict is Verdict.OK:
+        assert "values compared on 2 of 2 timed cases" in found.coverage, found
+        assert " of 98304 programs" in found.coverage, "a part of them"
+
+
+@pytest.mark.slow
+def test_every_timed_case_is_predicted_when_the_time_for_values_is_over(evaluator: PredictedEvaluator) -> None:
+    harness = evaluator.harness.model_copy(update={"executed_s": 1e-3})
+    hurried = PredictedEvaluator(evaluator.problem, "full", harness, evaluator.pool, gpus.MI300X)
+    found = checked(hurried, "split")
+    assert found.verdict is Verdict.OK and len(found.predictions) == 2, found
