@@ -11,6 +11,7 @@ from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import DESIGN, REPAIR, WRITE, Plan
 from kernel_scientist.campaign.recorder import Recorder
+from kernel_scientist.campaign.role_builds import RoleBuilds
 from kernel_scientist.campaign.steps import decided, progress
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.campaign.target import Timer
@@ -82,23 +83,22 @@ class Campaign:
             self.store.note(self.run, mlflow_store.RESUMED, changes)
         told = f"goes on{changes and f' with {changes}'}; it started" if found else "starts"
         progress.warning("campaign %s %s from %s", self.name, told, self.beginning.start.words)
-        self._summarising = threading.Lock()
         self.final: Final | None = None
         """Times of the finalists, once the final was run."""
         self.replies = ResponseCache(environment.root() / params.llm.replies)
         self.llm_budget = LlmBudget.of(self.replies, params.budget, self.name)
         self.tally = Tally(self.run.metrics)
-        stopped, failed = context.stopped, self.tally.failed
-        client = LlmClient(params.llm, self.replies, self.llm_budget, self.name, stopped, failed)
-        self.agent: Agent = ensemble.create(params.llm, context.assignment(), client)
+        heard = self.name, context.stopped, self.tally.failed
+        client = LlmClient(params.llm, self.replies, self.llm_budget, *heard)
+        self.role_builds = RoleBuilds(context)
+        self.agent: Agent = ensemble.create(params.llm, context.assignment(), client, self.role_builds)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
         self.ledger = Ledger(self.population)
         self.plan = Plan(params, self.beginning, self.population, self.ledger, self.llm_budget, self.run.elapsed_s)
         self.recorder = Recorder(self.store, self.run, problem, self.replies, self.population, loose, self.tally)
-        best = self.population.best()
-        self.incumbent: Kernel | None = best.kernel if best else None
+        self.incumbent: Kernel | None = best.kernel if (best := self.population.best()) else None
         """The fastest kernel so far by the test."""
-        self._promoting = threading.Lock()
+        self._promoting, self._summarising = threading.Lock(), threading.Lock()
         self._designing: dict[int, DesignInProgress] = {}
         """Generations that are being designed; the base is empty until it is chosen."""
 

@@ -11,7 +11,7 @@ import contextvars
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import disk, environment
+from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.sandbox import device_queue
@@ -49,6 +50,7 @@ class Pipeline:
         self._stages = {name: ThreadPoolExecutor(width, thread_name_prefix=name) for name, width in widths.items()}
         self.busy: dict[Future[Any], Callable[[Any], None]] = {}
         """Work that is submitted and whose results are not handled yet, and what handles them."""
+        self._closed = False
 
     def submit(self, stage: str, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """Queue work for a stage. `then` gets its result, in the thread that calls `handle`."""
@@ -62,6 +64,18 @@ class Pipeline:
 
         self.busy[self._stages[stage].submit(timed)] = then
 
+    def await_turn(self, stage: str, work: Callable[[], T]) -> T:
+        """Queue work for a stage, and wait for its result: for work within that of another stage.
+
+        Raises StoppedError if it did not begin before the end.
+        """
+        try:
+            return self._stages[stage].submit(contextvars.copy_context().run, work).result()
+        except (CancelledError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not self._closed:
+                raise
+            raise StoppedError("the campaign was stopped") from error
+
     def handle(self, timeout_s: float) -> None:
         """Wait for results and handle them; return without one after `timeout_s`. Raises what the work raised."""
         for future in wait(self.busy, timeout_s, FIRST_COMPLETED).done:
@@ -72,6 +86,7 @@ class Pipeline:
 
     def __exit__(self, *_: object) -> None:
         """Cancel what has not begun, and wait for the rest."""
+        self._closed = True
         for waits in (False, True):
             for stage in self._stages.values():
                 stage.shutdown(wait=waits, cancel_futures=True)
@@ -95,6 +110,7 @@ class Engine:
         self.most_calls = campaign.params.llm.calls_in_flight
         widths = {"model": self.most_calls, "build": cpu.cores(), "device": campaign.context.target.devices}
         self.pipeline = Pipeline({**widths, "tune": 1, "record": 1}, campaign.tally)
+        campaign.role_builds.run = partial(self.pipeline.await_turn, "build")
         self._ready: deque[Job] = deque()
         self._stages: dict[str, str] = {}
         """The stage of each kernel in progress, by its name."""

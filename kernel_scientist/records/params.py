@@ -64,6 +64,8 @@ class Model(Section):
     """Share of the calls among the models of `mix`."""
     structured: bool | None = None
     """Whether it accepts a JSON schema; none: as litellm reports."""
+    functions: bool | None = None
+    """Whether it is offered tools by function calling or by words; none: as litellm reports."""
 
 
 def _named(value: Any) -> Any:
@@ -119,13 +121,21 @@ class Coding(Role):
     temperature: Temperature = 0.1
 
 
+class Writing(Coding):
+    """A role that writes kernels."""
+
+    tools: bool = False
+    """Whether it may compile, check and read before it hands a kernel in, by at most `calls` calls a kernel."""
+    calls: int = Field(default=12, ge=1, le=100)
+
+
 class Llm(Section):
     """The Scientist's roles. A role that is named in part keeps its other defaults."""
 
     selector: Deciding = Deciding()
     designer: Designing = Designing()
-    writer: Coding = Coding()
-    repairer: Coding = Coding()
+    writer: Writing = Writing()
+    repairer: Writing = Writing()
     distiller: Deciding = Deciding()
     judge: Coding = Coding()
     concurrency: int = Field(default=0, ge=0, le=64)

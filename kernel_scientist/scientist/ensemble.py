@@ -12,6 +12,7 @@ from kernel_scientist.scientist.llm import costs
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.parsing import ReplyError
+from kernel_scientist.scientist.llm.workbench import Workshop
 from kernel_scientist.scientist.playbook.agent import CATALOGUES, RuleBasedAgent
 from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection, own_ideas
 from kernel_scientist.scientist.roles import Agent, Assignment, Step
@@ -19,11 +20,11 @@ from kernel_scientist.scientist.roles import Agent, Assignment, Step
 T = TypeVar("T")
 
 
-def create(llm: Llm, assignment: Assignment, client: LlmClient) -> Agent:
-    """Return the agent that the parameters name. Raises SetupError as `require` does."""
+def create(llm: Llm, assignment: Assignment, client: LlmClient, workshop: Workshop | None = None) -> Agent:
+    """Return the agent that the parameters name. `workshop`: for roles with tools. Raises SetupError as `require`."""
     require(llm, assignment.language)
     rule_based = RuleBasedAgent(assignment)
-    return Ensemble(llm, rule_based, LlmAgent(assignment, client)) if _models(llm) else rule_based
+    return Ensemble(llm, rule_based, LlmAgent(assignment, client, workshop)) if _models(llm) else rule_based
 
 
 def require(llm: Llm, language: Language) -> None:

@@ -14,7 +14,7 @@ from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError, ModelError
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.params import PLAYBOOK, Llm
+from kernel_scientist.records.params import PLAYBOOK, Llm, Role, Writing
 from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, outcomes, problem_facts
 from kernel_scientist.scientist.knowledge import Background, Document
@@ -22,6 +22,7 @@ from kernel_scientist.scientist.llm import bandit, schemas
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
+from kernel_scientist.scientist.llm.workbench import Workbench, Workshop
 from kernel_scientist.scientist.prompts import Prompt, render
 from kernel_scientist.scientist.proposals import (
     Design,
@@ -49,9 +50,11 @@ MAX_RATIONALE, MAX_ERROR = 2000, 20_000
 class LlmAgent:
     """Renders a prompt per role, sends it through the client and returns the parsed reply."""
 
-    def __init__(self, assignment: Assignment, client: LlmClient) -> None:
-        self.assignment, self.client = assignment, client
+    def __init__(self, assignment: Assignment, client: LlmClient, workshop: Workshop | None = None) -> None:
+        self.assignment, self.client, self.workshop = assignment, client, workshop
         self.settings: Llm = client.llm
+        self._tools = {name: _calls(self.settings.role(name)) if workshop else 0 for name in ("writer", "repairer")}
+        """Calls of tools that a role has for one kernel."""
 
     def select(self, population: Population, lessons: Lessons, step: Step) -> Selection:
         """Choose base and reference kernel from lineage and times. Raises ValueError if no kernel is correct."""
@@ -127,6 +130,7 @@ class LlmAgent:
             best=self._kernel(population, best) if best and leads else None,
             in_flight=[job for job in task.in_flight if job.name != task.name],
             sites=KernelSource(base.kernel.source).site_names(),
+            calls=self._tools["writer"],
         )
         prompt = with_documents(documents=self._for_plan(task, base.kernel.source, with_documents(documents=())))
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
@@ -136,7 +140,7 @@ class LlmAgent:
             key = f"write/{task.call_key}" + (f".{number + 1}" if number else "")
             spec = CallSpec("writer", key, sample=number, prefer=prefer)
             try:
-                drafts.append(self._draft(spec, prompt, base.kernel.source, task))
+                drafts.append(self._draft(spec, prompt, base, task, self._bench(population, task, base)))
             except (BudgetError, ModelError):
                 if not drafts:
                     raise
@@ -202,14 +206,14 @@ class LlmAgent:
             classes=bug_taxonomy.BUGS,
             attempts=attempts,
             relatives=facts.relatives(population, outcomes.for_repair(population, task.base, rng)),
+            calls=self._tools["repairer"],
         )
         prompt = with_documents(documents=())
         if missing(failed.kernel.source):  # the repairer writes what the writer did not
             prompt = with_documents(documents=self._for_plan(task, base.kernel.source, prompt))
         spec = CallSpec("repairer", f"repair/{task.call_key}/{len(attempts)}")
-        draft = self._draft(
-            spec, prompt, base.kernel.source if missing(failed.kernel.source) else failed.kernel.source, task
-        )
+        changed = base if missing(failed.kernel.source) else failed
+        draft = self._draft(spec, prompt, changed, task, self._bench(population, task, changed))
         return draft.model_copy(update={"source": failed.kernel.source}) if draft.declined else draft
 
     def summarise(self, population: Population, lessons: Lessons, step: Step) -> Lessons:
@@ -234,8 +238,19 @@ class LlmAgent:
         reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.findings(reply, population))
         return lessons.updated([(f.text, f.kernels) for f in reply.findings[:NEW_FINDINGS]], reply.retracted, calls)
 
-    def _draft(self, spec: CallSpec, prompt: Prompt, base: str, task: ExperimentTask) -> Draft:
-        """Return the reply's kernel; if there is none, a kernel that does not compile."""
+    def _bench(self, population: Population, task: ExperimentTask, changed: Trial) -> Workbench | None:
+        if self.workshop is None:
+            return None
+        return Workbench(self.workshop, self.assignment, population, task.name, changed)
+
+    def _draft(
+        self, spec: CallSpec, prompt: Prompt, changed: Trial, task: ExperimentTask, bench: Workbench | None
+    ) -> Draft:
+        """Return the reply's kernel; if there is none, what passed its check last, or a kernel that does not compile.
+
+        changed: what a change in the reply is a change of.
+        """
+        base, most_calls = changed.kernel.source, self._tools[spec.role]
 
         def parse(reply: ParsedReply) -> Draft:
             try:
@@ -252,8 +267,12 @@ class LlmAgent:
             return Draft(source=source, report=report, critique=critique, experiment=experiment)
 
         try:
-            draft, calls = self.client.ask(spec, prompt, parse)
+            tools = bench.toolbox(most_calls) if bench and most_calls else None
+            draft, calls = self.client.ask(spec, prompt, parse, tools)
         except ReplyError as error:
+            if bench and bench.checked:
+                report = f"not handed in: what passed its check last ({error})"[:MAX_ERROR]
+                return Draft(source=bench.checked, report=report, llm_calls=error.llm_calls)
             source = placeholder(spec.key, f"the {spec.role} sent no kernel: {error}")
             report = f"no kernel: {error}"[:MAX_ERROR]
             return Draft(source=source, report=report, llm_calls=error.llm_calls, unreadable=True)
@@ -324,3 +343,8 @@ class LlmAgent:
         tokens = min(assignment.knowledge_tokens, room)
         query = f"{problem.name} {problem.description} {query}"
         return knowledge.choose(assignment.knowledge, query, language, backend, tokens, bound, about, plan)
+
+
+def _calls(role: Role) -> int:
+    """Return how many calls of tools a role has for one kernel."""
+    return role.calls if isinstance(role, Writing) and role.tools else 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kernel_scientist.records.text import valid
 from kernel_scientist.scientist.llm.response_cache import LlmRequest
+from kernel_scientist.scientist.llm.tool_calls import ToolCall, written
 
 MAX_CHARACTERS = 4 << 20
 """Longer replies are cut off."""
@@ -33,15 +34,28 @@ class ModelOutput:
     output_tokens: int
 
 
+@dataclass
+class _StreamedCall:
+    """What has come of a call so far."""
+
+    place: str
+    number: str
+    name: str
+    arguments: str
+
+
 class Answer:
     """The first choice of an answer; further choices are further replies."""
 
-    def __init__(self) -> None:
+    def __init__(self, offered: bool = False) -> None:
+        """`offered`: whether the request offered tools. Else what was written as a call's arguments is the reply."""
+        self.offered = offered
         self.finish = ""
         """Why the reply ended, in the server's word; empty if it did not say."""
         self.size = 0
         """Characters so far."""
         self._parts: dict[str, list[str]] = {"content": [], "reasoning": [], "arguments": [], "refusal": []}
+        self._calls: list[_StreamedCall] = []
         self._usage: object = None
 
     def add(self, chunk: object) -> None:
@@ -55,17 +69,18 @@ class Answer:
             self._add("content", _text(content if piece else _get(choice, "text")))
             self._add("reasoning", _text(_get(piece, "reasoning_content") or _get(piece, "reasoning")))
             self._add("refusal", _text(_get(piece, "refusal")))
-            for call in [
-                _get(piece, "function_call"),
-                *(_get(c, "function") for c in _items(_get(piece, "tool_calls"))),
-            ]:
-                self._add("arguments", _text(_get(call, "arguments")))
+            for place, call in enumerate(_items(_get(piece, "tool_calls"))):
+                self._call(str(_get(call, "index") or place), _text(_get(call, "id")), _get(call, "function"))
+            self._call("", "", _get(piece, "function_call"))
             self.finish = _text(_get(choice, "finish_reason"))[:40] or self.finish
 
     @property
     def text(self) -> str:
         """The reply and the arguments of calls beside it; without them a refusal, or the reasoning."""
         content, reasoning, arguments, refusal = (valid("".join(parts)) for parts in self._parts.values())
+        if self.offered:
+            arguments = "\n\n".join(written(ToolCall(valid(one.name), valid(one.arguments))) for one in self._calls)
+            content += "\n" * bool(content and arguments)
         if said := "\n".join(part for part in (content, arguments) if part.strip()):
             return said
         return refusal or (f"<think>{reasoning}</think>" if reasoning.strip() else "")
@@ -92,6 +107,18 @@ class Answer:
         if self._parts["refusal"] and not self._parts["content"] and not self._parts["arguments"]:
             return REFUSAL
         return CUT_OFF if word in _CUT_OFF else WITHHELD if word in (*_FILTERED, *_BLOCKED) else valid(self.finish)
+
+    def _call(self, place: str, number: str, function: object) -> None:
+        """Add a piece of a call. Some servers give every call the same place, and another `number`."""
+        name, arguments = _text(_get(function, "name")), _text(_get(function, "arguments"))
+        self._add("arguments", arguments)
+        known = next((one for one in reversed(self._calls) if one.place == place), None)
+        if known is None or (name and known.name and number not in ("", known.number)):
+            if name or arguments:
+                self._calls.append(_StreamedCall(place, number, name, arguments))
+        else:
+            known.name += name
+            known.arguments += arguments
 
     def _add(self, kind: str, piece: str) -> None:
         if piece:

@@ -24,6 +24,8 @@ from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.failures import CallError, CircuitBreaker, delay_s
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, split
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Reply, ResponseCache
+from kernel_scientist.scientist.llm.tool_calls import ToolSpec, in_words
+from kernel_scientist.scientist.llm.toolbox import Toolbox
 from kernel_scientist.scientist.prompts import Message, Prompt
 
 T = TypeVar("T")
@@ -78,26 +80,37 @@ class LlmClient:
         self._in_flight = CallsInFlight(stopped)
         self._lock = threading.Lock()
 
-    def ask(self, spec: CallSpec, prompt: Prompt, parse: Parser[T]) -> tuple[T, tuple[LlmCall, ...]]:
+    def ask(
+        self, spec: CallSpec, prompt: Prompt, parse: Parser[T], tools: Toolbox | None = None
+    ) -> tuple[T, tuple[LlmCall, ...]]:
         """Return the parsed reply, and the calls it took.
 
         A reply that cannot be parsed is sent back with the error, at most `llm.corrections` times. One that was cut off
-        is asked for again with more tokens, one that the provider withheld is not. Raises ReplyError
-        (with its `llm_calls`) after that, BudgetError before a call that could exceed the budget, ModelError if no
-        model of the role replies, StoppedError if the campaign is stopped meanwhile.
+        is asked for again with more tokens, one that the provider withheld is not. One that calls `tools` is answered
+        with their results. Raises ReplyError (with its `llm_calls`) after that, BudgetError before a call that could
+        exceed the budget, ModelError if no model of the role replies, StoppedError if the campaign is stopped
+        meanwhile.
         """
         messages, calls, fault = list(prompt.messages), list[LlmCall](), ReplyError("no model was called")
-        longer = 1
-        for correction in range(self.llm.corrections + 1):
+        offered = tools.specs if tools else ()
+        longer, corrections, turn = 1, 0, 0
+        while corrections <= self.llm.corrections:
             try:
-                reply, cached = self._reply(spec, f"{spec.key}/{correction}", messages, longer)
+                reply, cached = self._reply(spec, f"{spec.key}/{turn}", messages, longer, offered)
             except ModelError as error:
                 if not calls or (longer == 1 and error.may_pass):
                     raise
                 break  # the model allows no longer reply, or refuses the correction: the reply before it is judged
+            turn += 1
             try:
-                result = parse(split(reply.text))
+                answered = tools.answer(reply.text) if tools else reply.text
+                if not isinstance(answered, str):
+                    calls.append(_recorded(reply, prompt, cached, ""))
+                    messages += [Message(role="assistant", content=reply.text), *answered]
+                    continue
+                result = parse(split(answered))
             except ReplyError as error:
+                corrections += 1
                 fault = _explained(error, reply)
                 calls.append(_recorded(reply, prompt, cached, str(fault)))
                 self._insist(functools.partial(self.cache.mark_unreadable, reply, str(fault)[:500]))
@@ -113,9 +126,11 @@ class LlmClient:
         fault.llm_calls = tuple(calls)
         raise fault
 
-    def _reply(self, spec: CallSpec, key: str, messages: Sequence[Message], longer: int = 1) -> tuple[Reply, bool]:
+    def _reply(
+        self, spec: CallSpec, key: str, messages: Sequence[Message], longer: int, offered: Sequence[ToolSpec]
+    ) -> tuple[Reply, bool]:
         """Return a reply, and whether it was cached. `longer`: how many times its role's tokens it may have."""
-        requests = list(self._requests(spec, key, messages, longer))
+        requests = list(self._requests(spec, key, messages, longer, offered))
         # The call key comes first: a generation that is designed again may send the prompt of a later generation.
         if reply := self.cache.at(self.campaign, key, self._resumed_at):
             return reply, True
@@ -144,7 +159,7 @@ class LlmClient:
         return any(row.role == role for row in self.cache.spending(self.campaign))
 
     def _requests(
-        self, spec: CallSpec, key: str, messages: Sequence[Message], longer: int
+        self, spec: CallSpec, key: str, messages: Sequence[Message], longer: int, offered: Sequence[ToolSpec]
     ) -> Iterator[tuple[Model, LlmRequest]]:
         """Yield the models to call, in order, each with its request: one that shares the role, then the fallbacks."""
         role = self.llm.role(spec.role)
@@ -156,10 +171,15 @@ class LlmClient:
         parameters |= {} if role.temperature is None else {"temperature": role.temperature}
         for model in (*first, *(m for m in role.fallbacks if m.model != PLAYBOOK)):
             form = endpoint.schema(spec.form) if spec.form and endpoint.takes_schema(model) else {}
-            request = LlmRequest(
-                model=model.model, parameters={**parameters, **form}, messages=tuple(messages), sample=spec.sample
+            told = tuple(messages)
+            if offered and endpoint.takes_tools(model):
+                form |= endpoint.functions(offered)
+            elif offered:
+                told = in_words(told, offered)
+            yield (
+                model,
+                LlmRequest(model=model.model, parameters={**parameters, **form}, messages=told, sample=spec.sample),
             )
-            yield model, request
 
     def _with_retries(self, spec: CallSpec, key: str, model: Model, request: LlmRequest) -> Reply:
         """Call until there is a reply. Raises CallError after `llm.attempts` failures or a permanent one."""

@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,6 +14,10 @@ from kernel_scientist.scientist.llm.answer import MAX_CHARACTERS, Answer, ModelO
 from kernel_scientist.scientist.llm.body import chunks
 from kernel_scientist.scientist.llm.failures import CallError, classified
 from kernel_scientist.scientist.llm.response_cache import LlmRequest
+from kernel_scientist.scientist.llm.tool_calls import ToolSpec, as_functions, as_text
+
+TOOLS = "tools"
+"""The request parameter that offers tools."""
 
 
 def load() -> None:
@@ -33,17 +38,19 @@ def complete(model: Model, request: LlmRequest, timeout_s: float) -> ModelOutput
     if model.api_base or model.api_key_env:
         # OpenAI's client requires a key even for a local server, and would otherwise send $OPENAI_API_KEY there
         extra["api_key"] = os.environ.get(model.api_key_env, "") or "none"
-    answer = Answer()
+    offered = TOOLS in request.parameters
+    answer, messages = Answer(offered), [m.model_dump() for m in request.messages]
     try:
         stream: Any = litellm.completion(
             model=model.model,
-            messages=[m.model_dump() for m in request.messages],
+            messages=as_functions(messages) if offered else as_text(messages),
             stream=True,
             stream_options={"include_usage": True},
             timeout=timeout_s,
             max_retries=0,  # retries happen in one layer only: LlmClient
             num_retries=0,
             drop_params=True,
+            _skip_mcp_handler=True,  # with tools it would import a version of mcp that we need not have
             **request.parameters,
             **extra,
         )
@@ -60,6 +67,20 @@ def takes_schema(model: Model) -> bool:
     import litellm
 
     return not model.api_base and bool(litellm.supports_response_schema(model.model))
+
+
+def takes_tools(model: Model) -> bool:
+    """Whether a model calls functions, by the parameters or else by litellm's table."""
+    if model.functions is not None:
+        return model.functions
+    import litellm
+
+    return not model.api_base and bool(litellm.supports_function_calling(model.model))
+
+
+def functions(tools: Sequence[ToolSpec]) -> dict[str, object]:
+    """Return the request parameters that offer tools."""
+    return {TOOLS: [tool.as_function() for tool in tools]}
 
 
 def schema(form: type[BaseModel]) -> dict[str, object]:

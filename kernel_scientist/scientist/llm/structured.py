@@ -37,7 +37,7 @@ def record(reply: ParsedReply, kind: type[Model]) -> Model:
         except ReplyError as error:
             fault = fault or error
         except ValidationError as error:
-            fault = ReplyError(_faults(error))
+            fault = ReplyError(f"the reply has the wrong fields: {faults(error)}")
             break  # this block is the intended record
     for value in embedded(reply.text):
         with contextlib.suppress(ValidationError):
@@ -135,8 +135,9 @@ def _unwrapped(value: Any, kind: type[BaseModel]) -> Any:
     return value
 
 
-def _faults(error: ValidationError) -> str:
+def faults(error: ValidationError) -> str:
+    """Return the wrong fields of a record, each with what is wrong."""
     errors = error.errors(include_url=False, include_context=False)
     listed = [f"{'.'.join(map(str, e['loc'])) or 'the reply'}: {e['msg']}" for e in errors[:MAX_LISTED]]
     more = f"; and {len(errors) - MAX_LISTED} more" if len(errors) > MAX_LISTED else ""
-    return f"the reply has the wrong fields: {'; '.join(listed)}{more}"
+    return f"{'; '.join(listed)}{more}"

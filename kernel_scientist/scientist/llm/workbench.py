@@ -1,0 +1,218 @@
+"""What who writes a kernel may do before it is handed in: compile and check it, see where its time goes, read.
+
+Nothing here is a verdict: what is handed in is evaluated like any other kernel.
+"""
+
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import Field
+
+from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.scientist import knowledge
+from kernel_scientist.scientist.context import facts, gpu_facts
+from kernel_scientist.scientist.knowledge import Document
+from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
+from kernel_scientist.scientist.llm.patch import kernel_from
+from kernel_scientist.scientist.llm.toolbox import SUBMIT, Arguments, Tool, Toolbox
+from kernel_scientist.scientist.prompts import rounded_us
+from kernel_scientist.scientist.roles import Assignment
+
+MOST_FOUND, MOST_LINES = 5, 200
+"""Sections of documents, and lines of a text, in one result."""
+_HEADING = re.compile(r"^#{1,6} .*$", re.M)
+
+
+class Workshop(Protocol):
+    """Compiles and checks kernels for a role, beside the campaign's own builds."""
+
+    def compile(self, kernel: Kernel) -> Evaluation:
+        """Compile a kernel."""
+        ...
+
+    def check(self, kernel: Kernel) -> Evaluation:
+        """Compile a kernel, and compare its outputs with the reference's on the public cases."""
+        ...
+
+
+class OfSource(Arguments):
+    """Arguments about a kernel."""
+
+    source: str = Field(default="", description="The complete file; empty: the kernel in this reply.")
+
+
+class OfCase(OfSource):
+    """Arguments about a kernel and a timed case."""
+
+    case: str = Field(default="", description="Name of a timed case; empty: the one with the longest time.")
+
+
+class Reading(Arguments):
+    """What to read."""
+
+    name: str = Field(description="Name of a kernel (k00012), or title of a document.")
+    first: int = Field(default=1, ge=1, description="First line.")
+    lines: int = Field(default=MOST_LINES, ge=1, le=MOST_LINES, description="Number of lines.")
+
+
+class Searching(Arguments):
+    """What to search for."""
+
+    words: str = Field(min_length=2, description="What to look for in the background documents.")
+
+
+class Submission(OfSource):
+    """What is handed in."""
+
+    report: str = Field(default="", description="What `REPORT:` asks for.")
+    critique: str = Field(default="", description="What `CRITIQUE:` asks for, if the prompt asks for it.")
+    plan: str = Field(default="", description="The plan as a JSON object, if the prompt asks for one.")
+
+
+@dataclass
+class Workbench:
+    """The tools for one kernel. `checked`: the last source that passed its check, empty if none did."""
+
+    workshop: Workshop
+    assignment: Assignment
+    population: Population
+    name: str
+    base: Trial
+    """What a change in a reply is a change of."""
+    checked: str = ""
+    _seen: dict[tuple[str, bool], Evaluation] = field(default_factory=dict[tuple[str, bool], Evaluation])
+
+    def toolbox(self, most_calls: int) -> Toolbox:
+        """Return the tools, for so many calls."""
+        tools = [
+            Tool("compile", "Compile a draft: errors, registers, LDS, hot loops, findings.", OfSource, self._compile),
+            Tool("check", "Compile a draft and compare its outputs on the checking cases.", OfSource, self._check),
+            Tool("profile", "Check a draft and tell where its time goes.", OfCase, self._profile),
+            Tool("read", "Read a kernel of this campaign or a background document.", Reading, self._read),
+            Tool("search", "Find sections of the background documents.", Searching, self._search),
+            Tool(SUBMIT, "Hand the kernel in. The answer that the prompt asks for does the same.", Submission, _no),
+        ]
+        return Toolbox(tools, most_calls, _as_reply)
+
+    def _compile(self, arguments: OfSource, reply: ParsedReply | None) -> str:
+        trial = self._trial(arguments, reply, check=False)
+        if trial.evaluation.verdict is not Verdict.OK:
+            return _failure(trial)
+        return "\n".join(["it compiles", *self._code(trial)])
+
+    def _check(self, arguments: OfSource, reply: ParsedReply | None) -> str:
+        trial = self._trial(arguments, reply, check=True)
+        if trial.evaluation.verdict is not Verdict.OK:
+            return _failure(trial)
+        self.checked = trial.kernel.source
+        return "\n".join(
+            [f"its outputs are right; {trial.evaluation.coverage or 'all checking cases'}", *self._times(trial)]
+        )
+
+    def _profile(self, arguments: OfCase, reply: ParsedReply | None) -> str:
+        trial = self._trial(arguments, reply, check=True)
+        if trial.evaluation.verdict is not Verdict.OK:
+            return _failure(trial)
+        self.checked = trial.kernel.source
+        predictions = trial.evaluation.predictions
+        if not predictions:
+            told = self._code(trial) or ["nothing is known"]
+            return "\n".join(["nothing is timed before it is handed in; its machine code:", *told])
+        case = arguments.case or max(predictions, key=lambda one: one.time_us).case
+        chosen = [one for one in predictions if one.case == case]
+        if not chosen:
+            raise ReplyError(f"there is no timed case {case!r}; there are {', '.join(one.case for one in predictions)}")
+        rows = gpu_facts.limits(trial.model_copy(update={"evaluation": _only(trial.evaluation, case)}))
+        return "\n".join([*self._times(trial), *(line for row in rows for line in _limit(row))])
+
+    def _times(self, trial: Trial) -> list[str]:
+        """Return predicted times beside the base's; nothing where none are predicted."""
+        base = {one.case: one.time_us for one in self.base.evaluation.predictions}
+        rows = list[str]()
+        for one in trial.evaluation.predictions:
+            before = f", base {rounded_us(base[one.case])}" if one.case in base else ""
+            rows.append(f"{one.case}: predicted {rounded_us(one.time_us)} us{before}; limited by {one.limited_by}")
+        return rows
+
+    def _read(self, arguments: Reading, _: ParsedReply | None) -> str:
+        documents = {one.title: one.text for one in self._documents()}
+        name = arguments.name.strip()
+        if name in self.population:
+            text = self.population.get(name).kernel.source
+        elif name in documents:
+            text = documents[name]
+        else:
+            known = "; ".join([*documents][:30])
+            raise ReplyError(f"there is no kernel or document {name[:80]!r}; documents: {known}")
+        lines = text.splitlines()
+        first, last = arguments.first - 1, arguments.first - 1 + arguments.lines
+        return "\n".join([f"lines {arguments.first} to {min(last, len(lines))} of {len(lines)}", *lines[first:last]])
+
+    def _search(self, arguments: Searching, _: ParsedReply | None) -> str:
+        words = set(re.findall(r"\w+", arguments.words.lower()))
+        found = [(len(words & set(re.findall(r"\w+", text.lower()))), head, text) for head, text in self._sections()]
+        best = sorted((one for one in found if one[0]), key=lambda one: -one[0])[:MOST_FOUND]
+        return "\n\n".join(f"{head}\n{text}" for _, head, text in best) or "nothing in the documents has these words"
+
+    def _sections(self) -> Sequence[tuple[str, str]]:
+        found = list[tuple[str, str]]()
+        for document in self._documents():
+            edges = [0, *(match.start() for match in _HEADING.finditer(document.text)), len(document.text)]
+            parts = (document.text[a:b].strip() for a, b in itertools.pairwise(edges))
+            found += [(f"From `{document.title}`:", part) for part in parts if part]
+        return found
+
+    def _documents(self) -> list[Document]:
+        one = self.assignment
+        about = f"{one.problem.name} {one.problem.description} {one.problem.reference_text}"
+        return knowledge.applicable(one.knowledge, one.language, one.backend, one.memory_bound, about)
+
+    def _code(self, trial: Trial) -> list[str]:
+        gpu = self.assignment.gpu
+        return gpu_facts.code(gpu, trial) if gpu else facts.instructions(trial)
+
+    def _trial(self, arguments: OfSource, reply: ParsedReply | None, check: bool) -> Trial:
+        """Return a kernel with what came of it; what was asked before is not done again. Raises ReplyError."""
+        source = arguments.source
+        if not source.strip():
+            if reply is None:
+                raise ReplyError("it needs `source`, or a kernel in the same reply")
+            source = kernel_from(reply, self.base.kernel.source)
+        kernel = Kernel(name=self.name, language=self.assignment.language, source=source, base=self.base.kernel.name)
+        key = (source, check)
+        if key not in self._seen:
+            self._seen[key] = self.workshop.check(kernel) if check else self.workshop.compile(kernel)
+        return Trial(kernel=kernel, evaluation=self._seen[key])
+
+
+def _only(evaluation: Evaluation, case: str) -> Evaluation:
+    return evaluation.model_copy(update={"predictions": tuple(p for p in evaluation.predictions if p.case == case)})
+
+
+def _limit(row: dict[str, Any]) -> list[str]:
+    """Return a row of predicted limits as lines."""
+    about, rows = row["lines"] or ("", [])
+    return [f"limited by {row['limit']} ({row['parts']})", *row["advice"], *filter(None, [about]), *rows]
+
+
+def _failure(trial: Trial) -> str:
+    return f"{trial.evaluation.verdict.value}:\n{facts.evidence(trial).strip()}"
+
+
+def _as_reply(submission: Submission) -> str:
+    """Return what was handed in as a reply in the form that prompts ask for."""
+    if not submission.source.strip():
+        raise ReplyError("submit needs `source`, the complete file")
+    parts = [f"````json\n{submission.plan.strip()}\n````"] if submission.plan.strip() else []
+    parts += [f"CRITIQUE: {submission.critique.strip()}"] if submission.critique.strip() else []
+    parts += [f"````python\n{submission.source.strip()}\n````", f"REPORT: {submission.report.strip() or 'none'}"]
+    return "\n\n".join(parts)
+
+
+def _no(*_: object) -> str:
+    raise AssertionError("what is handed in is not answered")

@@ -1,0 +1,179 @@
+"""Campaigns whose writer and repairer use tools before they hand a kernel in: over HTTP, with compiler and store."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernel_scientist.scientist.llm.response_cache import ResponseCache
+from kernel_scientist.scientist.llm.tool_calls import ToolCall, wanted, written
+from tests.conftest import Cli, lab_environment
+from tests.scientist.model_server import ModelServer, Response, serving
+from tests.scientist.scripted_campaign import settings, stored
+from tests.scientist.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.slow
+LOOPS = "loops"
+"""The kind of an experiment whose writer goes on calling tools."""
+
+
+class ToolUser(ScriptedModel):
+    """Writes by tools: wrong calls and right ones at once, then what the tools say decides what it does.
+
+    `functions`: whether it calls functions, or writes its calls.
+    """
+
+    def __init__(self, kinds: tuple[str, ...], functions: bool) -> None:
+        super().__init__(kinds)
+        self.functions = functions
+        self.said: list[str] = []
+        """Results that it got."""
+
+    def __call__(self, request: dict[str, Any], number: int) -> Response:
+        """Answer; a writer and a repairer call tools first."""
+        messages = request["messages"]
+        if not messages[1]["content"].startswith(("# Implement", "# Repair")):
+            assert "tools" not in request
+            return super().__call__(request, number)
+        assert ("tools" in request) == self.functions
+        assert ("## How to call a tool" in messages[1]["content"]) != self.functions
+        kind = self._plan(messages[1]["content"])[1]
+        answer = "" if kind == LOOPS else super().__call__(request, number).text
+        source = answer.split("```python\n")[1].split("\n```")[0] + "\n" if "```python" in answer else ""
+        turn = sum(message["role"] == "assistant" for message in messages)
+        if turn:
+            last = next(n for n in range(len(messages), 0, -1) if messages[n - 1]["role"] == "assistant")
+            self.said += [one["content"] for one in messages[last:]]
+        if kind == LOOPS:
+            return self._calls([ToolCall("search", json.dumps({"words": f"cache {turn}"}))])
+        if turn == 0:
+            broken = source.replace("def custom_kernel", "this is no Python\ndef custom_kernel", 1)
+            return self._calls(
+                [
+                    ToolCall("check", json.dumps({"source": source})),
+                    ToolCall("compile", json.dumps({"source": broken})),
+                    ToolCall("sing", "{}"),
+                    ToolCall("read", '{"name": '),
+                    ToolCall("read", json.dumps({"name": "k00001", "lines": 5})),
+                    ToolCall("profile", json.dumps({"source": source})),
+                ]
+            )
+        return self._calls([ToolCall("submit", json.dumps({"source": source, "report": "after looking"}))])
+
+    def _calls(self, calls: list[ToolCall]) -> Response:
+        if not self.functions:
+            return Response("I look first.\n\n" + "\n\n".join(map(written, calls)), tokens=(1000, 100))
+        asked = [
+            {"index": n, "id": f"c{n}", "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
+            for n, one in enumerate(calls)
+        ]
+        return Response(
+            "", finish="tool_calls", tokens=(1000, 100), beside=tuple({"tool_calls": [one]} for one in asked)
+        )
+
+
+def role(server: Any, functions: bool, **more: Any) -> str:
+    price = {"input_usd": 1, "output_usd": 10}
+    return json.dumps(
+        {
+            "model": "openai/scripted",
+            "api_base": server.address,
+            "price": price,
+            "max_tokens": 2000,
+            "functions": functions,
+            "tools": True,
+            **more,
+        }
+    )
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("functions", [True, False], ids=["functions", "words"])
+def test_writers_look_before_they_hand_in(functions: bool, lab: Path, cli: Cli, prefect_api: str) -> None:
+    model = ToolUser(("good", "wrong", "loops"), functions)
+    with serving(model) as server:
+        arguments = settings(server, "search.generations=1")
+        arguments += ["--set", f"llm.writer={role(server, functions)}"]
+        arguments += ["--set", f"llm.repairer={role(server, functions, calls=6)}"]
+        done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+        assert done.returncode == 0, done.stderr
+        requests = len(server.requests)
+    parent, _, store = stored(lab)
+    replies = ResponseCache(lab / "data/replies").paid_by(parent.campaign)
+    assert len(replies) == requests, "each reply is paid for once, and kept"
+    assert json.loads(done.stdout)["usd"] == pytest.approx(sum(reply.usd for reply in replies), abs=1e-4)
+
+    told = "\n".join(model.said)
+    assert "its outputs are right" in told and "incorrect" in told, "checks of good and of wrong drafts"
+    assert "SyntaxError" in told or "compile_error" in told
+    assert "there is no tool 'sing'" in told and "the arguments are not JSON" in told
+    assert "lines 1 to 5 of" in told and "nothing is timed before it is handed in" in told
+    assert "no calls are left" in told
+
+    population = {trial.kernel.title: trial for trial in store.population(parent) if trial.kernel.experiment}
+    good, wrong, loops = (
+        next(t for title, t in population.items() if kind in title) for kind in ("good", "wrong", LOOPS)
+    )
+    assert good.evaluation.verdict.value == "ok" and good.kernel.report == "after looking"
+    assert len([one for one in good.kernel.llm_calls if one.role == "writer"]) == 2
+    assert wrong.evaluation.verdict.value == "incorrect", (
+        "what a tool says is no verdict, and what it says was not heeded"
+    )
+    assert loops.evaluation.verdict.value == "absent" and "after its 12 calls" in loops.evaluation.reason
+    calls = [reply for reply in replies if wanted(reply.text)[0]]
+    assert {reply.role for reply in calls} == {"writer", "repairer"}
+    traces = store.client.search_traces(locations=[store.experiment_id], max_results=500)
+    assert len(traces) == requests
+    asked = [one for trace in traces for one in trace.data.spans[0].inputs["messages"] if one["role"] == "tool"]
+    assert any("its outputs are right" in one["content"] for one in asked), "a trace shows what the tools said"
+
+
+def test_tools_are_refused_where_kernels_are_built_elsewhere(lab: Path, cli_here: Cli) -> None:
+    model = '{model: openai/x, api_base: "http://127.0.0.1:9/v1", price: {input_usd: 1, output_usd: 1}, tools: true}'
+    done = cli_here("optimize", "--set", "target=pool:gpus", "--set", f"llm.writer={model}")
+    assert done.returncode == 2 and done.stderr.count("\n") <= 3, done.stderr
+
+
+def test_a_killed_campaign_goes_on_within_a_conversation(lab: Path, cli: Cli, prefect_api: str) -> None:
+    with serving(ToolUser(("good", "good", "wrong"), functions=True)) as server:
+        arguments = settings(server, "search.generations=1")
+        arguments += ["--set", f"llm.writer={role(server, True)}", "--set", f"llm.repairer={role(server, True)}"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kernel_scientist", "optimize", *arguments],
+            env=lab_environment(lab, PREFECT_API_URL=prefect_api),
+            cwd=lab,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 120
+        while not _has_called(server) and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
+        assert done.returncode == 0, done.stderr
+        parent, children, _ = stored(lab)
+        replies = ResponseCache(lab / "data/replies").paid_by(parent.campaign)
+        keys, requests = [reply.request.key for reply in replies], len(server.requests)
+        assert len(keys) == len(set(keys)), "nothing is paid twice"
+        # the request in flight at the kill may be sent again, as its reply had not arrived
+        assert requests - len(keys) in (0, 1)
+        arguments += ["--set", f"llm.replay={parent.campaign}"]
+        again = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
+        assert again.returncode == 0, again.stderr
+        assert len(server.requests) == requests and json.loads(again.stdout)["usd"] == 0
+    replayed, repeats, _ = stored(lab)
+    assert replayed.campaign != parent.campaign
+    assert [run.data.tags["digest"] for run in repeats] == [run.data.tags["digest"] for run in children]
+
+
+def _has_called(server: ModelServer) -> bool:
+    """Whether the results of tools were sent to the model."""
+    return any(one["role"] == "tool" for request in list(server.requests) for one in request["messages"])
