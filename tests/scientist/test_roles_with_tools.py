@@ -114,7 +114,7 @@ def test_writers_look_before_they_hand_in(functions: bool, lab: Path, cli: Cli, 
     assert "SyntaxError" in told or "compile_error" in told
     assert "there is no tool 'sing'" in told and "the arguments are not JSON" in told
     assert "lines 1 to 5 of" in told and "nothing is timed before it is handed in" in told
-    assert "no calls are left" in told
+    assert "all calls are used up" in told
 
     population = {trial.kernel.title: trial for trial in store.population(parent) if trial.kernel.experiment}
     good, wrong, loops = (

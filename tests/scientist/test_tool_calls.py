@@ -132,6 +132,6 @@ def test_calls_end() -> None:
         tools.answer(call("shout", '{"text": "a"}'))
     for _ in range(MOST_ROUNDS_OVER):
         (message,) = tools.answer(call("shout", '{"text": "a"}'))
-        assert isinstance(message, Message) and "no calls are left" in message.content
+        assert isinstance(message, Message) and "all calls are used up" in message.content
     with pytest.raises(ReplyError, match="after its 2 calls and handed in no kernel"):
         tools.answer(call("shout", '{"text": "a"}'))

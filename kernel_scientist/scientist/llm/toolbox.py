@@ -18,7 +18,7 @@ MOST_ROUNDS_OVER = 2
 MAX_RESULT = 12_000
 """Characters of a result; the middle of a longer one is left out."""
 SUBMIT = "submit"
-NONE_LEFT = "not carried out: no calls are left. Hand in the kernel now, in the requested form."
+NONE_LEFT = "not carried out: all calls are used up. Hand in the kernel now, in the requested form."
 
 
 class Arguments(BaseModel):
@@ -81,7 +81,9 @@ class Toolbox:
                 said = self._run(tool, arguments, reply)
             except ReplyError as error:
                 said = f"not carried out: {error}"
-            messages.append(result(self.done, call, _shortened(said)))
+            left = max(0, self.most_calls - self.done)
+            told = f"{_shortened(said)}\n({left} call{'' if left == 1 else 's'} left)"
+            messages.append(result(self.done, call, told))
         if self.done > self.most_calls:
             self.over += 1
             if self.over > MOST_ROUNDS_OVER:
@@ -93,9 +95,8 @@ class Toolbox:
             raise ReplyError("hand the kernel in by a reply with no other call, once you know the results of these")
         if self.done > self.most_calls:
             return NONE_LEFT
-        left = self.most_calls - self.done
         try:
-            return f"{tool.run(arguments, reply)}\n({left} call{'' if left == 1 else 's'} left)"
+            return tool.run(arguments, reply)
         except InfrastructureError as error:
             return f"no result, through no fault of the kernel: {one_line(error)}"
 

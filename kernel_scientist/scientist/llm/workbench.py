@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pydantic import Field
 
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.records.evaluation import Evaluation, Trial
+from kernel_scientist.records.evaluation import Evaluation, Prediction, Trial, geomean
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.context import facts, gpu_facts
@@ -128,16 +128,23 @@ class Workbench:
         if not chosen:
             raise ReplyError(f"there is no timed case {case!r}; there are {', '.join(one.case for one in predictions)}")
         rows = gpu_facts.limits(trial.model_copy(update={"evaluation": _only(trial.evaluation, case)}))
-        return "\n".join([*self._times(trial), *(line for row in rows for line in _limit(row))])
+        return "\n".join([self._time(chosen[0]), *(line for row in rows for line in _limit(row))])
 
     def _times(self, trial: Trial) -> list[str]:
         """Return predicted times beside the base's; nothing where none are predicted."""
+        own = {one.case: one.time_us for one in trial.evaluation.predictions}
         base = {one.case: one.time_us for one in self.base.evaluation.predictions}
-        rows = list[str]()
-        for one in trial.evaluation.predictions:
-            before = f", base {rounded_us(base[one.case])}" if one.case in base else ""
-            rows.append(f"{one.case}: predicted {rounded_us(one.time_us)} us{before}; limited by {one.limited_by}")
+        rows = [self._time(one) for one in trial.evaluation.predictions]
+        if own and own.keys() == base.keys():
+            ratio = geomean([base[case] / own[case] for case in own])
+            rows.append(f"all cases: predicted {ratio:.3g} times as fast as the base (geometric mean)")
         return rows
+
+    def _time(self, prediction: Prediction) -> str:
+        case, before = prediction.case, ""
+        for one in self.base.evaluation.predictions:
+            before = f", base {rounded_us(one.time_us)}" if one.case == case else before
+        return f"{case}: predicted {rounded_us(prediction.time_us)} us{before}; limited by {prediction.limited_by}"
 
     def _read(self, arguments: Reading, _: ParsedReply | None) -> str:
         documents = {one.title: one.text for one in self._documents()}
