@@ -22,6 +22,7 @@ from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
+from kernel_scientist.scientist.llm.toolbox import Toolbox
 from kernel_scientist.scientist.prompts import Prompt
 from kernel_scientist.scientist.proposals import (
     DesignInProgress,
@@ -73,7 +74,9 @@ class PromptRecorder(LlmClient):
         super().__init__(llm, cache, LlmBudget(Budget()), "prompts", threading.Event())
         self.prompts: dict[str, Prompt] = {}
 
-    def ask(self, spec: CallSpec, prompt: Prompt, parse: Parser[T]) -> tuple[T, tuple[LlmCall, ...]]:
+    def ask(
+        self, spec: CallSpec, prompt: Prompt, parse: Parser[T], tools: Toolbox | None = None
+    ) -> tuple[T, tuple[LlmCall, ...]]:
         """Record the prompt and raise ModelError."""
         self.prompts[spec.role] = prompt
         raise ModelError("no model is called")

@@ -52,8 +52,12 @@ def _params() -> str:
         else:
             rows.append(_field(section, field, comments))
     roles = "\n\n".join(
-        f"**{title}.** {_doc(model)}\n\n{_table(COLUMNS, [_field(key, part, {}) for key, part in _named(model)])}"
-        for title, model in (("Role", params.Role), ("Rates", params.Rates))
+        f"**{title}.** {_doc(model)}\n\n{_table(COLUMNS, [_field(key, part, {}) for key, part in fields])}"
+        for title, model, fields in (
+            ("Role", params.Role, _named(params.Role)),
+            ("Writer and repairer, in addition", params.Writing, _added(params.Writing, params.Role)),
+            ("Rates", params.Rates, _named(params.Rates)),
+        )
     )
     return f"""# Parameters
 
@@ -105,11 +109,16 @@ def _type(kind: Any) -> str:
     return plain.get(kind) or getattr(kind, "__name__", str(kind))
 
 
+def _added(kind: type[BaseModel], to: type[BaseModel]) -> list[tuple[str, Any]]:
+    """Return the fields that a kind has in addition to those of another."""
+    return [(key, part) for key, part in _named(kind) if key not in to.model_fields]
+
+
 def _default(value: Any) -> str:
     if value is PydanticUndefined:
         return "required"
     if isinstance(value, params.Role):  # the kinds of roles differ by their defaults, which are to be seen
-        value = params.Role(**value.model_dump())
+        value = params.Role(**value.model_dump(include=set(params.Role.model_fields)))
     if isinstance(value, BaseModel):
         value = value.model_dump(mode="json", exclude_defaults=True)
     shown = {None: "null", True: "true", False: "false"}.get(value) if isinstance(value, bool | None) else None

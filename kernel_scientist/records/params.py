@@ -65,7 +65,7 @@ class Model(Section):
     structured: bool | None = None
     """Whether it accepts a JSON schema; none: as litellm reports."""
     functions: bool | None = None
-    """Whether it is offered tools by function calling or by words; none: as litellm reports."""
+    """Whether it calls tools as functions, or by words; none: as litellm reports."""
 
 
 def _named(value: Any) -> Any:
@@ -125,8 +125,9 @@ class Writing(Coding):
     """A role that writes kernels."""
 
     tools: bool = False
-    """Whether it may compile, check and read before it hands a kernel in, by at most `calls` calls a kernel."""
+    """Whether it may compile, check and read before it hands a kernel in."""
     calls: int = Field(default=12, ge=1, le=100)
+    """Most calls of tools for one kernel."""
 
 
 class Llm(Section):
@@ -153,8 +154,7 @@ class Llm(Section):
 
     @property
     def calls_in_flight(self) -> int:
-        """Return `concurrency`; if it is 0, 8 with a model and 2 without: the playbook plans in no time, so that more
-        would only be planned before the results of what came before are known."""
+        """Return `concurrency`; if it is 0, 8 with a model and 2 without: the playbook plans before results are in."""
         models = any(model.model != PLAYBOOK for name in ROLES for model in self.role(name).models)
         return self.concurrency or (8 if models else 2)
 

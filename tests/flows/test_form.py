@@ -19,7 +19,7 @@ def test_every_field_at_every_level_has_its_place(name: str) -> None:
     for title in set(definitions) - {"Form"}:
         model = getattr(params, title)
         assert order(definitions[title]) == [field.alias or key for key, field in model.model_fields.items()], title
-    assert {"Llm", "Coding", "Model", "Rates"} <= set(definitions), "also those that others refer to"
+    assert {"Llm", "Writing", "Model", "Rates"} <= set(definitions), "also those that others refer to"
 
 
 def order(schema: dict[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.records.errors import BudgetError, ModelError, SetupError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
-from kernel_scientist.records.params import Budget, Coding, Llm, Model, Rates
+from kernel_scientist.records.params import Budget, Writing, Llm, Model, Rates
 from kernel_scientist.scientist.llm import costs
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
 from kernel_scientist.scientist.llm.costs import LlmBudget
@@ -35,7 +35,7 @@ def make_client(
     server: ModelServer, folder: Path, budget: Budget | None = None, campaign: str = "c1", **llm: Any
 ) -> LlmClient:
     writer = {"model": "openai/scripted", "api_base": server.address, "price": PRICE, "max_tokens": 1000}
-    role = Coding.model_validate({**writer, **llm.pop("writer", {})})
+    role = Writing.model_validate({**writer, **llm.pop("writer", {})})
     settings = {"attempts": 3, "first_delay_s": 0.01, "longest_delay_s": 0.5, "timeout_s": 30, **llm}
     cache = ResponseCache(folder)
     llm_budget = LlmBudget.of(cache, budget or Budget(), campaign)
