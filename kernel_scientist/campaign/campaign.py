@@ -56,7 +56,7 @@ class Campaign:
 
         `flow_url`: address of its Prefect run. Raises SetupError when the campaign cannot be resumed.
         """
-        self.params = context.params
+        self.params, self.role_builds = context.params, RoleBuilds(context)
         problem, params = context.problem, context.params
         self.store = resuming.opened(params, problem, context.address)
         self.population, loose = Population(), list[str]()
@@ -90,7 +90,6 @@ class Campaign:
         self.tally = Tally(self.run.metrics)
         heard = self.name, context.stopped, self.tally.failed
         client = LlmClient(params.llm, self.replies, self.llm_budget, *heard)
-        self.role_builds = RoleBuilds(context)
         self.agent: Agent = ensemble.create(params.llm, context.assignment(), client, self.role_builds)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
         self.ledger = Ledger(self.population)

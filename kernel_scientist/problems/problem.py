@@ -8,35 +8,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, cast
 
-from kernel_scientist.problems import modules, reference_calls, reference_kernels, trees
+from kernel_scientist.problems import compiled_text, modules, parts, reference_calls, reference_kernels, trees
 from kernel_scientist.problems.expression import evaluate
 from kernel_scientist.problems.published import PublishedTime
-from kernel_scientist.records import environment, layout, objects
+from kernel_scientist.records import environment, objects
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.errors import SetupError, one_line
 from kernel_scientist.records.kernel import Case, Work, digest
 from kernel_scientist.records.names import slug
-
-TORCH_COMPILE = """import torch
-import torch._dynamo.utils
-import torch._dynamo.config
-import torch._inductor.config
-
-torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 1000
-torch._inductor.config.compile_threads = 1
-torch._inductor.config.cpp_cache_precompile_headers = False  # larger than a file of a worker may be
-"""
-IS_COMPILED = """
-_compiled = custom_kernel
-
-
-def custom_kernel(data):
-    output = _compiled(data)
-    if not torch._dynamo.utils.counters["stats"]["unique_graphs"]:
-        raise RuntimeError("torch.compile compiles no part of the reference")
-    return output
-"""
-
 
 REFERENCE_KERNEL = "reference_as_kernel"
 """Name of the seed of a problem without any: the reference in the form of a kernel."""
@@ -222,8 +201,8 @@ class Problem:
     def check(self, data: Any, output: Any, tell: Callable[[Any], None] | None = None) -> tuple[bool, str]:
         """Return (whether `output` is correct for `data`, the reason if not), by the problem's own check.
 
-        tell: called with the reference's output: as soon as the check has computed it, or afterwards with one computed
-        for it. What it raises counts before what the check says or raises.
+        tell: called once with the reference's output, as soon as the check computes it; if it does not, afterwards.
+        What it raises counts before what the check says or raises.
         """
         official = self._official(data, self.writable)
         if tell is None:
@@ -256,22 +235,20 @@ class Problem:
         return objects.revived(found, vars(self._module)) if objects.has_objects(found) else found
 
     def part(self, data: Any, box: Sequence[slice], shape: Sequence[int]) -> tuple[Any, tuple[slice, ...]]:
-        """Return the inputs that a box of the output depends on, and the box widened to whole blocks of inputs.
+        """Return the inputs that a box of the output depends on, and the box widened (see `parts.part`)."""
+        return parts.part(self.parts, self.writes, data, box, shape)
 
-        shape: of the output. Buffers to be written are replaced, so that the reference does not change `data`.
-        """
-        widened = [slice(0, size) for size in shape]
-        if not isinstance(data, (tuple, list)):
-            return data, tuple(widened)
-        every = enumerate(trees.items(data))
-        items = [trees.changed(x, layout.like) if i in self.writes else x for i, x in every]
-        for dim, sources in enumerate(self.parts):
-            block = max(each for _, each in sources.values())
-            first, end = box[dim].start // block * block, min(-(-box[dim].stop // block) * block, shape[dim])
-            widened[dim] = slice(first, end)
-            for position, (source, each) in sources.items():
-                items[position] = items[position].narrow(source, first // each, -(-end // each) - first // each)
-        return trees.with_items(data, items), tuple(widened)  # pyright: ignore[reportUnknownArgumentType]
+    def has_extent(self, data: Any, shape: Sequence[int]) -> bool:
+        """Whether an output's shape agrees with the inputs in the dimensions of `parts`. Of which part of an output is
+        right one cannot see that. True where not even the reference's agrees, on a checking case."""
+        return parts.agree(self.parts, data, shape) or not self._agrees
+
+    @functools.cached_property
+    def _agrees(self) -> bool:
+        case = next(case for profile in self.profiles.values() for case in profile.tests)
+        data = self.generate(case)
+        found = trees.tensors(self.reference(data))
+        return len(found) == 1 and parts.agree(self.parts, data, found[0].shape)
 
     def work(self, case: Case) -> Work:
         """Return a case's minimum work, for the roofline. Raises SetupError for an invalid expression in lab.yml."""
@@ -306,7 +283,7 @@ class Problem:
 
         Each case has code of its own. A call fails if nothing was compiled: torch would run the reference as it is.
         """
-        return f"{self.sources['reference']}\n\n{TORCH_COMPILE}{self.compiling}{IS_COMPILED}"
+        return f"{self.sources['reference']}\n\n{compiled_text.BEFORE}{self.compiling}{compiled_text.AFTER}"
 
     def adapted(self, source: str) -> str:
         """Return a kernel's file; one that defines `ModelNew` only gets a `custom_kernel`."""

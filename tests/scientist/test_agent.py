@@ -14,7 +14,7 @@ from docs import cpu_examples
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError
 from kernel_scientist.records.evaluation import Evaluation, Trial
-from kernel_scientist.records.kernel import Verdict
+from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import ROLES, Budget, Llm
 from kernel_scientist.scientist.context import outcomes
 from kernel_scientist.scientist.llm.agent import LlmAgent
@@ -219,3 +219,77 @@ def test_an_echoed_example_is_no_reply(tmp_path: Path) -> None:
         with pytest.raises(ReplyError, match="there are no kernels"):
             agent.summarise(population, Lessons(), Step.of(0, "distil", 2))
         assert len(server.requests) == 3
+
+
+GOOD = "N = 1\n\n\ndef custom_kernel(data):\n    return data[-1]\n"
+
+
+class Passing:
+    """Finds every kernel right."""
+
+    def compile(self, kernel: Kernel) -> Evaluation:
+        return Evaluation(verdict=Verdict.OK)
+
+    def check(self, kernel: Kernel) -> Evaluation:
+        return Evaluation(verdict=Verdict.OK)
+
+
+@contextmanager
+def with_tools(turns: list[Response], folder: Path, **llm: Any) -> Iterator[tuple[LlmAgent, Population, ModelServer]]:
+    """An agent whose writer has tools; the model's replies in order."""
+    with asked(lambda _, number: turns[min(number, len(turns)) - 1], folder, **llm) as (agent, population, server):
+        writer = agent.settings.writer.model_copy(update={"tools": True, "functions": True})
+        agent.client.llm = agent.settings.model_copy(update={"writer": writer})
+        yield LlmAgent(agent.assignment, agent.client, Passing()), population, server
+
+
+def calling(tool: str, /, finish: str = "tool_calls", cut: int | None = None, **arguments: str) -> Response:
+    function = {"name": tool, "arguments": json.dumps(arguments)[:cut]}
+    call = {"index": 0, "id": f"c-{tool}", "type": "function", "function": function}
+    return Response("", finish=finish, beside=({"tool_calls": [call]},))
+
+
+def test_a_kernel_that_cannot_be_handed_in_is_answered_as_a_call(tmp_path: Path) -> None:
+    _, population = cpu_examples.fp8()
+    base = population.get(task(population).base).kernel.source
+    turns = [calling("submit", source=base, report="r"), calling("submit", source=GOOD, report="done")]
+    with with_tools(turns, tmp_path) as (agent, all_, server):
+        draft = agent.write(all_, task(all_), Lessons())
+        assert draft.source == GOOD and draft.report == "done" and len(draft.llm_calls) == 2
+        last = server.requests[1]["messages"][-1]
+        assert last["role"] == "tool" and "the file is the base" in last["content"]
+        assert server.requests[1]["messages"][-2]["tool_calls"][0]["id"] == last["tool_call_id"]
+
+
+def test_a_call_that_was_cut_off_is_asked_for_again_with_more_tokens(tmp_path: Path) -> None:
+    cut = calling("check", finish="length", cut=20, source=GOOD)
+    with with_tools([cut, calling("submit", source=GOOD, report="r")], tmp_path) as (agent, all_, server):
+        assert agent.write(all_, task(all_), Lessons()).source == GOOD
+        assert [request["max_tokens"] for request in server.requests] == [2000, 4000]
+        assert len(server.requests[1]["messages"]) == len(server.requests[0]["messages"])
+
+
+@pytest.mark.parametrize(
+    "last",
+    [Response("I am done."), Response("context is full", status=400), calling("read", name="k00001")],
+    ids=["no kernel", "a refusal", "for ever"],
+)
+def test_what_passed_its_check_counts_if_nothing_is_handed_in(last: Response, tmp_path: Path) -> None:
+    with with_tools([calling("check", source=GOOD), last], tmp_path) as (agent, all_, _):
+        draft = agent.write(all_, task(all_), Lessons())
+        assert draft.source == GOOD and not draft.unreadable
+        assert draft.report.startswith("not handed in: what passed its check last (")
+
+
+def test_what_passed_its_check_counts_if_the_budget_ends(tmp_path: Path) -> None:
+    with with_tools([calling("check", source=GOOD)], tmp_path) as (agent, all_, server):
+        agent.client.budget = LlmBudget(Budget(tokens=20_000))
+        draft = agent.write(all_, task(all_), Lessons())
+        assert draft.source == GOOD and "budget" in draft.report and 1 <= len(draft.llm_calls) == len(server.requests)
+
+
+def test_the_base_is_no_draft_of_its_own(tmp_path: Path) -> None:
+    _, population = cpu_examples.fp8()
+    base = population.get(task(population).base).kernel.source
+    with with_tools([calling("check", source=base), Response("I am done.")], tmp_path) as (agent, all_, _):
+        assert agent.write(all_, task(all_), Lessons()).unreadable

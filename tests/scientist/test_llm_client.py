@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.records.errors import BudgetError, ModelError, SetupError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
-from kernel_scientist.records.params import Budget, Writing, Llm, Model, Rates
+from kernel_scientist.records.params import Budget, Llm, Model, Rates, Writing
 from kernel_scientist.scientist.llm import costs
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient, Parser
 from kernel_scientist.scientist.llm.costs import LlmBudget

@@ -109,6 +109,10 @@ def call(name: str, arguments: str) -> str:
         ("shout", '{"words": "a"}', "arguments of shout: text: Field required; words: Extra inputs"),
         ("shout", '{"text": 3}', "arguments of shout: text: Input should be a valid string"),
         ("", '{"text": "a"}', "there is no tool"),
+        ("shout", '{"text": "a\\ud800\\u0000"}', "A?\ufffd"),
+        ("shout", '{"text": "a\n"}', "A\n"),
+        ("shout", "[" * 100_000, "the arguments are not JSON"),
+        ("shout", '{"text": ' + "[" * 50 + "]" * 50 + "}", "not carried out"),
     ],
 )
 def test_a_call_gets_its_result_or_says_what_is_wrong_with_it(name: str, arguments: str, said: str) -> None:
@@ -135,3 +139,16 @@ def test_calls_end() -> None:
         assert isinstance(message, Message) and "all calls are used up" in message.content
     with pytest.raises(ReplyError, match="after its 2 calls and handed in no kernel"):
         tools.answer(call("shout", '{"text": "a"}'))
+
+
+def test_what_cannot_be_used_is_answered_once_per_call() -> None:
+    tools = box()
+    refused = tools.refused(call("submit", '{"text": "a"}') + "\n" + call("shout", "{}"), "say it again")
+    assert [one.role for one in refused] == ["tool", "tool"] and all("say it again" in one.content for one in refused)
+    assert tools.refused("no call", "say it again") == [Message(role="user", content="say it again")]
+
+
+def test_arguments_that_are_no_record_are_sent_back_as_an_empty_one() -> None:
+    said = [{"role": "assistant", "content": call("sing loud", '{"text": "a')}, {"role": "tool", "content": "r"}]
+    assistant, _ = as_functions(said)
+    assert assistant["tool_calls"][0]["function"] == {"name": "sing_loud", "arguments": "{}"}

@@ -117,7 +117,7 @@ class Answer:
             if name or arguments:
                 self._calls.append(_StreamedCall(place, number, name, arguments))
         else:
-            known.name += name
+            known.name += name if name != known.name else ""  # some repeat it in each piece
             known.arguments += arguments
 
     def _add(self, kind: str, piece: str) -> None:
@@ -132,8 +132,9 @@ def estimated_tokens(text: str) -> int:
 
 
 def input_tokens(request: LlmRequest) -> int:
-    """Return the estimated number of tokens of a request's messages."""
-    return sum(estimated_tokens(m.content) for m in request.messages)
+    """Return the estimated number of tokens of a request's messages and tools."""
+    tools = request.parameters.get("tools")
+    return sum(estimated_tokens(m.content) for m in request.messages) + (estimated_tokens(str(tools)) if tools else 0)
 
 
 def _get(thing: object, name: str) -> object:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from kernel_scientist.records import disk
-from kernel_scientist.records.errors import NO_REPLY, ModelError, SetupError, StoppedError
+from kernel_scientist.records.errors import NO_REPLY, BudgetError, ModelError, SetupError, StoppedError
 from kernel_scientist.records.kernel import LlmCall
 from kernel_scientist.records.params import PLAYBOOK, Llm, Model
 from kernel_scientist.scientist.llm import answer, costs, endpoint
@@ -24,7 +24,7 @@ from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.failures import CallError, CircuitBreaker, delay_s
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError, split
 from kernel_scientist.scientist.llm.response_cache import LlmRequest, Reply, ResponseCache
-from kernel_scientist.scientist.llm.tool_calls import ToolSpec, in_words
+from kernel_scientist.scientist.llm.tool_calls import ToolSpec, in_words, wanted
 from kernel_scientist.scientist.llm.toolbox import Toolbox
 from kernel_scientist.scientist.prompts import Message, Prompt
 
@@ -33,6 +33,7 @@ MOST_TIMES = 2
 """A call may last so many times `llm.timeout_s`, in which only silence ends some providers' streams."""
 MAX_QUOTED = 20_000
 """Characters of an unreadable reply that are sent back with the error."""
+AGAIN = "Send the complete reply again in the requested form, and nothing else."
 LONGER = 2
 """How many times as long a reply may be that was cut off."""
 ESSENTIAL = ("selector", "designer", "writer")
@@ -100,9 +101,17 @@ class LlmClient:
             except ModelError as error:
                 if not calls or (longer == 1 and error.may_pass):
                     raise
+                fault = fault if corrections else ReplyError(str(error))
                 break  # the model allows no longer reply, or refuses the correction: the reply before it is judged
+            except BudgetError as error:
+                if not tools or not calls:
+                    raise
+                fault = ReplyError(str(error))
+                break  # what it has checked so far may be handed in
             turn += 1
             try:
+                if tools and reply.finish == CUT_OFF and wanted(reply.text)[0]:
+                    raise ReplyError("the call is not complete")
                 answered = tools.answer(reply.text) if tools else reply.text
                 if not isinstance(answered, str):
                     calls.append(_recorded(reply, prompt, cached, ""))
@@ -119,8 +128,10 @@ class LlmClient:
                 if reply.finish == CUT_OFF and longer == 1:
                     longer = LONGER
                     continue
-                unreadable = Message(role="assistant", content=reply.text[:MAX_QUOTED] or "(empty)")
-                messages += [unreadable, _correction(fault)]
+                why = f"Your reply cannot be used: {fault}. {AGAIN}"
+                said = reply.text if tools else reply.text[:MAX_QUOTED]
+                messages.append(Message(role="assistant", content=said or "(empty)"))
+                messages += tools.refused(reply.text, why) if tools else [Message(role="user", content=why)]
             else:
                 return result, (*calls, _recorded(reply, prompt, cached, ""))
         fault.llm_calls = tuple(calls)
@@ -287,8 +298,3 @@ def _explained(error: ReplyError, reply: Reply) -> ReplyError:
             f"the reply was cut off at {reply.request.parameters['max_tokens']} tokens (max_tokens): {error}"
         )
     return error
-
-
-def _correction(error: ReplyError) -> Message:
-    text = f"Your reply cannot be used: {error}. Send the complete reply again in the requested form, and nothing else."
-    return Message(role="user", content=text)

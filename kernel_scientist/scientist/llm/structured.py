@@ -57,7 +57,7 @@ def embedded(text: str, start: str = "{") -> Iterator[Any]:
             place = found.end()
         else:
             with contextlib.suppress(ReplyError):
-                yield _valid(value)
+                yield made_valid(value)
 
 
 def _candidates(reply: ParsedReply) -> list[str]:
@@ -94,7 +94,7 @@ def _load(text: str) -> Any:
         value = _lenient(text, error)
     if not isinstance(value, dict | list):
         raise ReplyError(f"the record is not a mapping but {type(value).__name__}")
-    return _valid(value)
+    return made_valid(value)
 
 
 def _lenient(text: str, as_json: Exception) -> Any:
@@ -108,7 +108,7 @@ def _lenient(text: str, as_json: Exception) -> Any:
         raise ReplyError(f"neither JSON ({as_json}) nor YAML ({' '.join(str(error).split())[:200]})") from error
 
 
-def _valid(value: Any, depth: int = 0) -> Any:
+def made_valid(value: Any, depth: int = 0) -> Any:
     """Return a value whose texts can be stored: an escape in JSON may give what no file can hold.
 
     Raises ReplyError if it is nested too deeply.
@@ -118,9 +118,9 @@ def _valid(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return valid(value)
     if isinstance(value, list):
-        return [_valid(one, depth + 1) for one in value]
+        return [made_valid(one, depth + 1) for one in value]
     if isinstance(value, dict):
-        return {_valid(name, depth + 1): _valid(one, depth + 1) for name, one in value.items()}
+        return {made_valid(name, depth + 1): made_valid(one, depth + 1) for name, one in value.items()}
     return value
 
 

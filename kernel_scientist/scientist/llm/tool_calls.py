@@ -20,17 +20,15 @@ RESULT = "tool"
 """Role of a message with the result of a call."""
 HOW_TO_CALL = """## How to call a tool
 
-Write a block as below, one for each call, and end your reply there; the results come as the next message.
+Write a block as below, one for each call, and end your reply with them. The word after `tool` is the name, the text
+within are the arguments, a JSON object; `{}` if there are none, as for a kernel in the same reply:
 
 ```tool check
-{"source": "..."}
+{}
 ```
 
-The word after `tool` is the name, the text within are the arguments, as a JSON object (`{}` if there are none). Instead
-of the argument `source` you may send the kernel in the same reply, in any form in which it could be handed in. A reply
-without such a block is your answer.
-
-Tools, with the schema of their arguments:"""
+All calls of a reply are about its one kernel, unless they have a `source` of their own. The tools, with the schema of
+their arguments:"""
 _TAGGED = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.S)
 """What open models write that were trained to call tools, where nothing asks for another form."""
 
@@ -82,9 +80,9 @@ def as_functions(messages: list[dict[str, str]]) -> list[dict[str, Any]]:
         calls, reply = wanted(message["content"]) if message["role"] == "assistant" else ([], None)
         if calls:
             waiting = [f"call_{number}_{place}" for place, _ in enumerate(calls)]
-            both = zip(waiting, calls, strict=True)
             asked = [
-                {"id": i, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for i, c in both
+                {"id": place, "type": "function", "function": {"name": _name(one.name), "arguments": _record(one)}}
+                for place, one in zip(waiting, calls, strict=True)
             ]
             sent.append({"role": "assistant", "content": _words(reply), "tool_calls": asked})
         elif message["role"] == RESULT:
@@ -137,13 +135,21 @@ def _of_record(text: str) -> ToolCall:
     """Return a call whose name stands within the JSON text."""
     try:
         record: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ToolCall("", text)
     if not isinstance(record, dict):
         return ToolCall("", text)
     fields = cast(dict[str, Any], record)
     name, given = fields.get("name", fields.get("tool", "")), fields.get("arguments", fields.get("parameters", {}))
     return ToolCall(str(name)[:MAX_NAME], given if isinstance(given, str) else json.dumps(given))
+
+
+def _record(call: ToolCall) -> str:
+    """Return a call's arguments; an empty record for what is none: some providers refuse it."""
+    try:
+        return call.arguments if isinstance(json.loads(call.arguments), dict) else "{}"
+    except (ValueError, RecursionError):
+        return "{}"
 
 
 def _name(name: str) -> str:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from kernel_scientist.records.errors import InfrastructureError, one_line
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
-from kernel_scientist.scientist.llm.structured import faults
+from kernel_scientist.scientist.llm.structured import faults, made_valid
 from kernel_scientist.scientist.llm.tool_calls import ToolCall, ToolSpec, result, wanted
 from kernel_scientist.scientist.prompts import Message
 
@@ -90,6 +90,11 @@ class Toolbox:
                 raise ReplyError(f"it went on calling tools after its {self.most_calls} calls and handed in no kernel")
         return messages
 
+    def refused(self, text: str, why: str) -> list[Message]:
+        """Return the answers to a reply that cannot be used: protocols with functions want a result for each call."""
+        calls, _ = wanted(text)
+        return [result(self.done, call, why) for call in calls] or [Message(role="user", content=why)]
+
     def _run(self, tool: Tool, arguments: Arguments, reply: ParsedReply | None) -> str:
         if tool.name == SUBMIT:
             raise ReplyError("hand the kernel in by a reply with no other call, once you know the results of these")
@@ -108,8 +113,8 @@ class Toolbox:
             names = ", ".join(one.name for one in self.tools)
             raise ReplyError(f"there is no tool {call.name or '(without a name)'!r}; there are {names}")
         try:
-            given: Any = json.loads(call.arguments or "{}")
-        except ValueError as error:
+            given: Any = made_valid(json.loads(call.arguments or "{}", strict=False))
+        except (ValueError, RecursionError) as error:
             raise ReplyError(
                 f"the arguments are not JSON ({error}); they are an object as in {_example(tool)}"
             ) from error

@@ -4,6 +4,7 @@ Nothing here is a verdict: what is handed in is evaluated like any other kernel.
 """
 
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from kernel_scientist.scientist.llm.toolbox import SUBMIT, Arguments, Tool, Tool
 from kernel_scientist.scientist.prompts import rounded_us
 from kernel_scientist.scientist.roles import Assignment
 
-MOST_FOUND, MOST_LINES = 5, 200
+MOST_FOUND, MOST_LINES = 3, 200
 """Sections of documents, and lines of a text, in one result."""
 _HEADING = re.compile(r"^#{1,6} .*$", re.M)
 
@@ -52,7 +53,7 @@ class OfCase(OfSource):
     case: str = Field(default="", description="Name of a timed case; empty: the one with the longest time.")
 
 
-class Reading(Arguments):
+class ReadArguments(Arguments):
     """What to read."""
 
     name: str = Field(description="Name of a kernel (k00012), or title of a document.")
@@ -66,11 +67,12 @@ class Searching(Arguments):
     words: str = Field(min_length=2, description="What to look for in the background documents.")
 
 
-class Submission(OfSource):
+class HandIn(Arguments):
     """What is handed in."""
 
-    report: str = Field(default="", description="What `REPORT:` asks for.")
-    critique: str = Field(default="", description="What `CRITIQUE:` asks for, if the prompt asks for it.")
+    source: str = Field(default="", description="The complete file; empty: the draft that passed its check last.")
+    report: str = Field(description="What `REPORT:` asks for.")
+    critique: str = Field(default="", description="What `CRITIQUE:` asks for, if the prompt does.")
     plan: str = Field(default="", description="The plan as a JSON object, if the prompt asks for one.")
 
 
@@ -89,15 +91,18 @@ class Workbench:
 
     def toolbox(self, most_calls: int) -> Toolbox:
         """Return the tools, for so many calls."""
+        of_gpu = "registers, LDS, " if self.assignment.gpu else ""
+        titles = "; ".join(one.title for one in self._documents())
         tools = [
-            Tool("compile", "Compile a draft: errors, registers, LDS, hot loops, findings.", OfSource, self._compile),
+            Tool("compile", f"Compile a draft: errors, {of_gpu}hot loops, findings.", OfSource, self._compile),
             Tool("check", "Compile a draft and compare its outputs on the checking cases.", OfSource, self._check),
-            Tool("profile", "Check a draft and tell where its time goes.", OfCase, self._profile),
-            Tool("read", "Read a kernel of this campaign or a background document.", Reading, self._read),
-            Tool("search", "Find sections of the background documents.", Searching, self._search),
-            Tool(SUBMIT, "Hand the kernel in. The answer that the prompt asks for does the same.", Submission, _no),
+            Tool("profile", "Check a draft; tell by source line where its time goes.", OfCase, self._profile),
+            Tool("read", f"Read a kernel's source, or one of these documents: {titles}.", ReadArguments, self._read),
+            Tool("search", "Find sections of these documents.", Searching, self._search),
+            Tool(SUBMIT, "Hand the kernel in, by a reply with no other call.", HandIn, _no),
         ]
-        return Toolbox(tools, most_calls, _as_reply)
+        offered = [one for one in tools if self.assignment.by_model or one.name != "profile"]
+        return Toolbox(offered, most_calls, self._as_reply)
 
     def _compile(self, arguments: OfSource, reply: ParsedReply | None) -> str:
         trial = self._trial(arguments, reply, check=False)
@@ -109,7 +114,7 @@ class Workbench:
         trial = self._trial(arguments, reply, check=True)
         if trial.evaluation.verdict is not Verdict.OK:
             return _failure(trial)
-        self.checked = trial.kernel.source
+        self._passed(trial)
         return "\n".join(
             [f"its outputs are right; {trial.evaluation.coverage or 'all checking cases'}", *self._times(trial)]
         )
@@ -118,17 +123,20 @@ class Workbench:
         trial = self._trial(arguments, reply, check=True)
         if trial.evaluation.verdict is not Verdict.OK:
             return _failure(trial)
-        self.checked = trial.kernel.source
+        self._passed(trial)
         predictions = trial.evaluation.predictions
         if not predictions:
-            told = self._code(trial) or ["nothing is known"]
-            return "\n".join(["nothing is timed before it is handed in; its machine code:", *told])
+            return f"{_right(trial)}\nits times cannot be predicted: {trial.evaluation.reason or 'nothing was counted'}"
         case = arguments.case or max(predictions, key=lambda one: one.time_us).case
         chosen = [one for one in predictions if one.case == case]
         if not chosen:
             raise ReplyError(f"there is no timed case {case!r}; there are {', '.join(one.case for one in predictions)}")
         rows = gpu_facts.limits(trial.model_copy(update={"evaluation": _only(trial.evaluation, case)}))
-        return "\n".join([self._time(chosen[0]), *(line for row in rows for line in _limit(row))])
+        return "\n".join([_right(trial), self._time(chosen[0]), *(line for row in rows for line in _limit(row))])
+
+    def _passed(self, trial: Trial) -> None:
+        if trial.kernel.source.strip() != self.base.kernel.source.strip():  # that would be no kernel of its own
+            self.checked = trial.kernel.source
 
     def _times(self, trial: Trial) -> list[str]:
         """Return predicted times beside the base's; nothing where none are predicted."""
@@ -137,16 +145,16 @@ class Workbench:
         rows = [self._time(one) for one in trial.evaluation.predictions]
         if own and own.keys() == base.keys():
             ratio = geomean([base[case] / own[case] for case in own])
-            rows.append(f"all cases: predicted {ratio:.3g} times as fast as the base (geometric mean)")
+            rows.insert(0, f"predicted {ratio:.3g} times as fast as the base (geometric mean of all timed cases)")
         return rows
 
     def _time(self, prediction: Prediction) -> str:
         case, before = prediction.case, ""
         for one in self.base.evaluation.predictions:
-            before = f", base {rounded_us(one.time_us)}" if one.case == case else before
+            before = f", base {rounded_us(one.time_us)} us" if one.case == case else before
         return f"{case}: predicted {rounded_us(prediction.time_us)} us{before}; limited by {prediction.limited_by}"
 
-    def _read(self, arguments: Reading, _: ParsedReply | None) -> str:
+    def _read(self, arguments: ReadArguments, _: ParsedReply | None) -> str:
         documents = {one.title: one.text for one in self._documents()}
         name = arguments.name.strip()
         if name in self.population:
@@ -161,9 +169,11 @@ class Workbench:
         return "\n".join([f"lines {arguments.first} to {min(last, len(lines))} of {len(lines)}", *lines[first:last]])
 
     def _search(self, arguments: Searching, _: ParsedReply | None) -> str:
-        words = set(re.findall(r"\w+", arguments.words.lower()))
-        found = [(len(words & set(re.findall(r"\w+", text.lower()))), head, text) for head, text in self._sections()]
-        best = sorted((one for one in found if one[0]), key=lambda one: -one[0])[:MOST_FOUND]
+        sections = [(_words(text), head, text) for head, text in self._sections()]
+        wanted = _words(arguments.words)
+        rarity = {word: math.log1p(len(sections) / (1 + sum(word in own for own, _, _ in sections))) for word in wanted}
+        scored = [(sum(rarity[word] for word in wanted & own), head, text) for own, head, text in sections]
+        best = sorted((one for one in scored if one[0]), key=lambda one: -one[0])[:MOST_FOUND]
         return "\n\n".join(f"{head}\n{text}" for _, head, text in best) or "nothing in the documents has these words"
 
     def _sections(self) -> Sequence[tuple[str, str]]:
@@ -182,6 +192,15 @@ class Workbench:
     def _code(self, trial: Trial) -> list[str]:
         gpu = self.assignment.gpu
         return gpu_facts.code(gpu, trial) if gpu else facts.instructions(trial)
+
+    def _as_reply(self, submission: HandIn) -> str:
+        """Return what was handed in as a reply in the form that prompts ask for."""
+        source = submission.source.strip() or self.checked.strip()
+        if not source:
+            raise ReplyError("submit needs `source`, the complete file: no draft has passed its check")
+        parts = [f"````json\n{submission.plan.strip()}\n````"] if submission.plan.strip() else []
+        parts += [f"CRITIQUE: {submission.critique.strip()}"] if submission.critique.strip() else []
+        return "\n\n".join([*parts, f"````python\n{source}\n````", f"REPORT: {submission.report.strip()}"])
 
     def _trial(self, arguments: OfSource, reply: ParsedReply | None, check: bool) -> Trial:
         """Return a kernel with what came of it; what was asked before is not done again. Raises ReplyError."""
@@ -207,18 +226,16 @@ def _limit(row: dict[str, Any]) -> list[str]:
     return [f"limited by {row['limit']} ({row['parts']})", *row["advice"], *filter(None, [about]), *rows]
 
 
+def _right(trial: Trial) -> str:
+    return f"its outputs are right; {trial.evaluation.coverage or 'all checking cases'}"
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w{2,}", text.lower()))
+
+
 def _failure(trial: Trial) -> str:
     return f"{trial.evaluation.verdict.value}:\n{facts.evidence(trial).strip()}"
-
-
-def _as_reply(submission: Submission) -> str:
-    """Return what was handed in as a reply in the form that prompts ask for."""
-    if not submission.source.strip():
-        raise ReplyError("submit needs `source`, the complete file")
-    parts = [f"````json\n{submission.plan.strip()}\n````"] if submission.plan.strip() else []
-    parts += [f"CRITIQUE: {submission.critique.strip()}"] if submission.critique.strip() else []
-    parts += [f"````python\n{submission.source.strip()}\n````", f"REPORT: {submission.report.strip() or 'none'}"]
-    return "\n\n".join(parts)
 
 
 def _no(*_: object) -> str:

@@ -76,6 +76,8 @@ WRONG = {
     "a lock that orders nothing": ("locked", LOCK, LOCK.replace("acq_rel", "relaxed")),
     "the last one to arrive adds too few": ("locked", "for other in range(SPLIT)", "for other in range(SPLIT - 1)"),
     "nobody is the last to arrive": ("locked", "if arrived == SPLIT - 1", "if arrived == SPLIT"),
+    "half of the output": ("whole", "    return c\n", "    return c if k <= 640 else c[: m // 2]\n"),
+    "a column less": ("whole", "    return c\n", "    return c if k <= 640 else c[:, 1:]\n"),
     "rows and columns are confused": ("turned", "k, m, BLOCK=128)", "m, k, BLOCK=128)"),
 }  # fmt: skip
 
