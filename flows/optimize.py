@@ -93,7 +93,7 @@ def _run(settings: Params, resume: bool | str) -> CampaignResult:
                         Engine(campaign, progress.step, progress.done, check_stop).run()
                     campaign.plan.end()
                     if found := conclusion.recorded(campaign):
-                        campaign.final = campaign.store.final(campaign.run)
+                        campaign.final = campaign.store.final(campaign.run, campaign.population)
                         campaign.finish()
                         return found
                     campaign.summarise(campaign.population.generations(), last=True)
@@ -222,5 +222,5 @@ def _final(campaign: Campaign) -> None:
     title = f"final: time {names} beside each other"
     timed = partial(campaign.context.steps.time, campaign.context, incumbent.kernel, measure, title)
     evaluation: Evaluation = decided(timed)()
-    campaign.final = final.Final.of(incumbent.kernel.name, evaluation)
+    campaign.final = final.Final.of(incumbent.kernel.name, evaluation, len(campaign.population))
     campaign.insist(partial(campaign.store.log_final, campaign.run, campaign.final))

@@ -65,7 +65,8 @@ def _again(champion: champions.Promoted, given: list[str], params_file: str | No
     drift, why = champion.drift(found.environment), found.why
     if drift:
         events.emit(events.DRIFT, **row, changes={key: {"was": was, "is": now} for key, (was, now) in drift.items()})
-    if found.status == NOT_CONFIRMED and found.verdict is not Verdict.INFRASTRUCTURE:
+    undecided = found.verdict is Verdict.INFRASTRUCTURE or found.is_only_predicted
+    if found.status == NOT_CONFIRMED and not undecided:
         events.emit(events.LOST, **row, why=why)
         get_run_logger().warning("champion of %(problem)s in %(language)s on %(target)s is not confirmed", row)
     shown = "; ".join(f"{key}: {was} -> {now}" for key, (was, now) in drift.items())

@@ -51,10 +51,11 @@ def of(campaign: Campaign, confirmation: Confirmation | None) -> CampaignResult:
 
 
 def recorded(campaign: Campaign) -> CampaignResult | None:
-    """Return a campaign's result as it was recorded, if no kernel was added since then; else None."""
+    """Return a campaign's result as it was recorded, if no kernel was added since then and its confirmation decided
+    something; else None: it is made once more."""
     text = campaign.store.text(campaign.run, RESULT)
     found = CampaignResult.model_validate_json(text) if text else None
-    if found is None or found.kernels != len(campaign.population):
+    if found is None or found.kernels != len(campaign.population) or found.verdict is Verdict.INFRASTRUCTURE:
         return None
     place = champions.of_campaign(campaign.context.problem.name, campaign.name) / champions.SOURCE
     now = {"stopped": f"{campaign.plan.why()}: no kernel was added, so this is the recorded result"}

@@ -93,11 +93,15 @@ def validate(
 def rivals(problem: Problem, kernel: Kernel, against: str | None = None) -> list[TimedSource]:
     """Return what `validate` times a kernel beside, apart from reference and bars; it must be faster than the last.
 
-    `against`: a file; without one they are the problem's other seeds. Raises SetupError for a file that is no kernel.
+    `against`: a file; without one they are the problem's other seeds. Raises SetupError for a file that is no kernel,
+    or the same one.
     """
     files = [Path(against)] if against else problem.seeds(kernel.language)
     sources = {distinct_name(f.stem, (REFERENCE, kernel.name), "against"): read_kernel(f) for f in files}
-    return [TimedSource(name=name, source=source) for name, source in sources.items() if source != kernel.source]
+    others = [TimedSource(name=name, source=source) for name, source in sources.items() if source != kernel.source]
+    if against and not others:
+        raise SetupError(f"{against} is the same kernel: it cannot be faster than itself")
+    return others
 
 
 def confirm_beside_bars(

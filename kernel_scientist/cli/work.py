@@ -198,8 +198,7 @@ def validation_code(result: "ValidationResult") -> int:
 
     if result.status != NOT_CONFIRMED:
         return 0
-    unmeasured = result.verdict == "ok" and result.predicted is not None and result.geomean_us is None
-    return UNDECIDED if unmeasured else EXIT_CODES.get(result.verdict, 1) or 1
+    return UNDECIDED if result.is_only_predicted else EXIT_CODES.get(result.verdict, 1) or 1
 
 
 def _write_curve(path: Path, curve: Sequence["CurvePoint"]) -> None:

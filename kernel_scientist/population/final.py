@@ -34,18 +34,27 @@ class Final(Record):
     """A sentence if the run was made on a busy machine."""
     failure: str = ""
     """Why there are no times."""
+    kernels: int = 0
+    """Kernels of the campaign when it was made; 0 in older records."""
 
     @staticmethod
-    def of(incumbent: str, evaluation: Evaluation) -> "Final":
+    def of(incumbent: str, evaluation: Evaluation, kernels: int = 0) -> "Final":
         """Return the final from the incumbent's evaluation, which holds the paired times of all others."""
         if evaluation.verdict is not Verdict.OK:
-            return Final(incumbent=incumbent, failure=f"{evaluation.verdict.value}: {evaluation.reason}")
+            failure = f"{evaluation.verdict.value}: {evaluation.reason}"
+            return Final(incumbent=incumbent, failure=failure, kernels=kernels)
         times_us = {incumbent: {t.case: t.time_us for t in evaluation.timings}}
         for speedup in evaluation.speedups:
             times_us[speedup.against] = {case: times.against_us for case, times in speedup.cases.items()}
         own = evaluation.speedup_over(REFERENCE)
         over = {**({incumbent: own} if own else {}), **evaluation.beside}
-        return Final(incumbent=incumbent, times_us=times_us, speedups=over, busy=evaluation.busy)
+        return Final(incumbent=incumbent, times_us=times_us, speedups=over, busy=evaluation.busy, kernels=kernels)
+
+    def is_of(self, population: Population) -> bool:
+        """Whether it says who the champion of these kernels is: none was recorded since, by a campaign that went on."""
+        best = population.best()
+        is_last = self.kernels in (0, len(population))
+        return is_last and best is not None and best.kernel.name == self.incumbent
 
     @property
     def champion(self) -> str:

@@ -222,10 +222,18 @@ class Problem:
             answer = self._module.check_implementation(official, output)
         except AssertionError as error:  # as torch.testing.assert_close does
             return False, one_line(error)
+        except Exception as error:  # it is a fault of the output if the reference's passes
+            self._module.check_implementation(*self._right())
+            return False, f"the problem's check fails on it: {type(error).__name__}: {one_line(error)}"
         if isinstance(answer, tuple):
             good, message = cast(tuple[Any, Any], answer)
             return bool(good), str(message)
         return not answer, str(answer or "")
+
+    def _right(self) -> tuple[Any, Any]:
+        """Return the inputs of a checking case, and the reference's output."""
+        data = self.generate(next(case for profile in self.profiles.values() for case in profile.tests))
+        return self._official(data, self.writable), trees.cloned(self.reference(data))
 
     def _official(self, data: Any, copied: Sequence[int] | None = None) -> Any:
         """Return inputs as the reference expects them; what it may change is a copy."""
@@ -245,9 +253,8 @@ class Problem:
 
     @functools.cached_property
     def _agrees(self) -> bool:
-        case = next(case for profile in self.profiles.values() for case in profile.tests)
-        data = self.generate(case)
-        found = trees.tensors(self.reference(data))
+        data, right = self._right()
+        found = trees.tensors(right)
         return len(found) == 1 and parts.agree(self.parts, data, found[0].shape)
 
     def work(self, case: Case) -> Work:

@@ -242,6 +242,11 @@ class ValidationResult(EvaluationResult):
         """What the confirmation came to, and why."""
         return status_text(self.status, self.why)
 
+    @property
+    def is_only_predicted(self) -> bool:
+        """Whether the kernel is right, and its time is predicted, not measured: nothing is decided by that."""
+        return self.verdict == "ok" and self.predicted is not None and self.geomean_us is None
+
     def over(self, name: str) -> SpeedupResult | None:
         """Return the speedup over a source on public cases; None if it was not timed."""
         return next((one for one in self.speedups if one.against == name), None)

@@ -116,7 +116,7 @@ def of_store(found: StoredCampaign) -> Status:
         {**run.metrics, "elapsed_s": run.elapsed_s},
         found.pace,
         {name: _number(params.get(f"budget.{name}")) for name in ("minutes", "usd", "tokens", "kernels")},
-        found.store.text(run, conclusion.RESULT),
+        found.store.text(run, conclusion.RESULT) if found.state == "FINISHED" else None,
     )
     process = run.tags.get(owner.TAG, "")
     return facts.of(

@@ -209,7 +209,11 @@ def tensor(form: DenseLayout, data: Values) -> torch.Tensor:
 
 def dense_order(tensor: torch.Tensor) -> list[int] | None:
     """Return the dimensions from slowest to fastest if the tensor fills its memory without gaps, else None."""
-    shape, strides = tensor.shape, tensor.stride()
+    return order_of(tuple(tensor.shape), tensor.stride())
+
+
+def order_of(shape: Sequence[int], strides: Sequence[int]) -> list[int] | None:
+    """Return the same for a tensor of this shape and these strides."""
     order = sorted(range(len(shape)), key=lambda d: (-strides[d], d))
     expected = 1
     for dimension in reversed(order):

@@ -74,7 +74,8 @@ def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
             or f"no campaign {campaign or 'of ' + problem.name} on {target.name} in {store.uri}: run "
             "`kernel-scientist optimize`, or name its problem with --set problem=NAME"
         )
-    population, final, bars = store.population(run), store.final(run), store.bars(run)
+    population, bars = store.population(run), store.bars(run)
+    final = store.final(run, population)
     return RecordedCampaign(store, run, population, final, problem.name, target.name, problem.published, bars)
 
 

@@ -59,4 +59,5 @@ def find(uri: str, campaign: str | None) -> StoredCampaign | None:
     history = store.client.get_metric_history(run.run_id, "elapsed_s")
     pace = sorted((point.step, point.value) for point in history)[-PACE:]
     state = str(store.client.get_run(run.run_id).info.status)
-    return StoredCampaign(store, run, state, store.population(run), store.final(run), tuple(pace))
+    population = store.population(run)
+    return StoredCampaign(store, run, state, population, store.final(run, population), tuple(pace))

@@ -251,10 +251,11 @@ class MlflowStore(MlflowExperiment):
         self._log(parent.run_id, (0, run_content.final_metrics(final)))
         self.client.log_text(parent.run_id, final.model_dump_json(indent=1), FINAL)
 
-    def final(self, parent: CampaignRun) -> Final | None:
-        """Read the final back; None for a campaign that had none."""
+    def final(self, parent: CampaignRun, population: Population) -> Final | None:
+        """Read the final of these kernels back; None for a campaign that had none, or has gone on since."""
         text = self._artifact(parent.run_id, FINAL)
-        return Final.model_validate_json(text) if text else None
+        found = Final.model_validate_json(text) if text else None
+        return found if found and found.is_of(population) else None
 
     def log_spending(self, parent: CampaignRun, rows: Sequence[Spending]) -> None:
         """Write the cost of a campaign's model calls to its run: total, per role, per model."""

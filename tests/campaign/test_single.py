@@ -53,6 +53,9 @@ def test_a_kernel_is_confirmed_without_prefect(cli_here: Cli, lab: Path) -> None
     settings = ("--set", "validate.processes=2", "--set", "validate.blocks=3", "--problem", "identity", "--json")
     done = cli_here("validate", "quick.py", "--against", "slow.py", *settings)
     assert done.returncode == 0 and json.loads(done.stdout)["confirmed"], done.stderr
+    (lab / "copy.py").write_text((lab / "quick.py").read_text())
+    refused = cli_here("validate", "quick.py", "--against", "copy.py", *settings)
+    assert refused.returncode == 2 and "copy.py is the same kernel" in refused.stderr, refused.stderr
 
 
 @pytest.mark.parametrize("failures, calls", [(0, 1), (1, 2), (2, 3), (3, 3)])

@@ -107,6 +107,20 @@ def test_a_ratio_is_the_quotient_of_the_times_shown(times: list[list[int]]) -> N
     assert math.log(speedup.ratio) == pytest.approx(sum(quotients) / len(quotients), abs=1e-9)
 
 
+def test_one_set_of_processes_finds_no_kernel_faster_by_the_first_stages_margin() -> None:
+    found = samples({"k": row(98_400), REFERENCE: row(100_000)})
+    plan = replace(PLAN, stages=3, margins=(0.005, 0.01, 0.02))
+    after_one = Estimator(IDENTITY, None, 0.95).speedup(found, plan, REFERENCE)
+    assert after_one.stages == 1 and after_one.interval[0] > 1.005 and not after_one.faster
+    planned = replace(plan, stages=1, margins=(0.005,))
+    assert Estimator(IDENTITY, None, 0.95).speedup(found, planned, REFERENCE).faster, "more were not asked for"
+    for case in CASES:
+        for name, ns in (("k", 98_400), (REFERENCE, 100_000)):
+            for block in range(4):
+                found.add(name, case.name, 1, block, row(ns))
+    assert Estimator(IDENTITY, None, 0.95).speedup(found, plan, REFERENCE).faster
+
+
 def test_a_record_refuses_a_ratio_that_its_times_do_not_give() -> None:
     with pytest.raises(ValueError, match="the times beside it give 2"):
         Speedup(against="a", ratio=1.5, interval=(1.4, 1.6), cases={"c": PairedTime(time_us=1, against_us=2)})

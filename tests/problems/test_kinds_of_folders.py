@@ -145,6 +145,36 @@ def test_an_input_without_effect_in_the_smallest_case_is_no_output_buffer(tmp_pa
     assert (problem.writes, problem.updates) == ((1,), ())
 
 
+VIEW = """
+def generate_input(rows: int, seed: int):
+    return (torch.randn(rows, 8, generator=torch.Generator().manual_seed(seed)),)
+
+
+def ref_kernel(data):
+    return {view}
+"""
+VIEWS = ("(data[0] * 2)[:, :3]", "(data[0] * 2)[:, -1]", "(data[0] * 2)[1:]", "data[0].sum(1, True).expand(-1, 8)")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    ("body", "verdict"),
+    [
+        ("return {view}", Verdict.OK),
+        ("return ({view}).clone(memory_format=torch.contiguous_format)", Verdict.OK),
+        ("return ({view}).clone(memory_format=torch.contiguous_format) + 1", Verdict.INCORRECT),
+        ("return torch.empty(3, *({view}).shape).copy_({view})[1]", Verdict.INCORRECT),
+    ],
+    ids=["as the reference", "a tensor of its own", "wrong", "a part of something else"],
+)
+def test_a_reference_may_return_a_part_of_something_larger(
+    view: str, body: str, verdict: Verdict, tmp_path: Path, pool: WorkerPool
+) -> None:
+    problem = problems.load(folder(tmp_path / "view", VIEW.replace("{view}", view), {"rows": 5}, {"rows": 64}))
+    found = checked(problem, body.replace("{view}", view), pool)
+    assert found.verdict is verdict, found
+
+
 @pytest.mark.parametrize(
     ("reference", "body", "verdict"),
     [

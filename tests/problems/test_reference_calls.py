@@ -81,8 +81,17 @@ def test_what_the_told_one_raises_comes_first(check: str, tmp_path: Path) -> Non
             problem.check(data, output, refuse)
 
 
-def test_a_check_that_fails_fails(tmp_path: Path) -> None:
+def test_an_output_on_which_the_check_fails_is_wrong(tmp_path: Path) -> None:
     problem, told = tripled(tmp_path, "output.view(8)\n    return True, ''"), list[torch.Tensor]()
-    with pytest.raises(RuntimeError, match="shape"):
-        problem.check(inputs(problem), torch.zeros(7), told.append)
+    good, message = problem.check(inputs(problem), torch.zeros(7), told.append)
+    assert not good and message.startswith("the problem's check fails on it: RuntimeError: shape '[8]' is invalid")
     assert len(told) == 1
+
+
+def test_a_check_that_fails_on_the_reference_is_the_problems_fault(tmp_path: Path) -> None:
+    flaw = "if len(CALLS) > 40: output.view(3)\n    CALLS.append(1)\n    return True, ''"
+    problem = tripled(tmp_path, f"global CALLS\n    CALLS = globals().get('CALLS', [])\n    {flaw}")
+    data = inputs(problem)
+    with pytest.raises(RuntimeError, match="shape"):
+        for _ in range(100):
+            assert problem.check(data, data[0] * 3)[0]

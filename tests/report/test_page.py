@@ -94,7 +94,17 @@ def test_a_slower_challenger_or_a_faster_one(recorded: tuple[MlflowStore, Campai
     )
     assert standings.reason(Population(TRIALS[:1]), None).endswith("was timed first. No other kernel was timed.")
     store, run = recorded
-    assert store.final(run) is None
+    assert store.final(run, population) is None
+
+
+def test_a_final_is_of_the_kernels_that_there_were(recorded: tuple[MlflowStore, CampaignRun]) -> None:
+    store, run = recorded
+    store.log_final(run, FINAL.model_copy(update={"kernels": len(TRIALS)}))
+    assert store.final(run, Population(TRIALS)) is not None
+    assert store.final(run, Population(TRIALS[:-1])) is None, "other kernels"
+    store.log_final(run, FINAL)
+    assert store.final(run, Population(TRIALS)) is not None, "an older record"
+    assert store.final(run, Population(TRIALS[:1])) is None, "another incumbent"
 
 
 def test_a_campaign_without_experiments_claims_none(recorded: tuple[MlflowStore, CampaignRun]) -> None:

@@ -73,6 +73,15 @@ class MemoryReports:
     last: protocol.Header = field(default_factory=protocol.Header)
     """The last report."""
 
+    @property
+    def is_of_a_part(self) -> bool:
+        """Whether the last call had several launches, not all of them executed whole."""
+        try:
+            done = CallReport.model_validate(self.last["calls"][-1]).coverage
+        except (ValidationError, LookupError, TypeError):
+            return False
+        return done.launches > 1 and done.programs_run < done.programs
+
     @contextmanager
     def of_call(self, worker: WorkerClient, case: str) -> Generator[None]:
         """Add a worker's report on a call of a case, even if the call failed: the report may show the cause.

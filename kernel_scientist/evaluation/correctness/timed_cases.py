@@ -7,16 +7,17 @@ drawn at random. What they computed is compared here with the reference.
 
 import contextlib
 import functools
+import math
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from pydantic import BaseModel, Field, ValidationError
 
+from kernel_scientist.evaluation.correctness import known_elements
+from kernel_scientist.evaluation.correctness.known_elements import Box, Mask
 from kernel_scientist.evaluation.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.evaluation.inputs import InputSet
@@ -27,18 +28,17 @@ from kernel_scientist.sandbox import protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
 from kernel_scientist.workers.client import ExecutionMode, Output, WorkerClient
 from kernel_scientist.workers.untrusted.outputs import tensors
-from kernel_scientist.workers.validation import protocol_violation
+from kernel_scientist.workers.validation import leaves, protocol_violation
 
 MOST_OUTPUT_BYTES = 1 << 30
-MOST_BOXES = 64
 LEAST_S = 0.2
 """Seconds that every case gets, also when the time is over."""
+LEAST_GROUPS, LEAST_SHARE = 16, 0.8
+"""Workgroups of a part, and the share of their part of the output that they write; else all of them are executed."""
 AT_ONCE = 1e-6
 """Seconds after which no further workgroups run than those that are counted, and a few."""
 ALL_OF_IT = 0.0
 """No limit to the seconds of a case but that of a call."""
-Box = tuple[slice, ...]
-Mask = npt.NDArray[np.bool_]
 Tuned = tuple[tuple[str, Mapping[str, str]], ...]
 
 
@@ -48,7 +48,7 @@ class Extent(BaseModel):
     launches: list[tuple[str, int, int]]
     """Kernel, executed programs, all programs."""
     parts_of_several: bool = False
-    """Whether there were several launches, of which one or more were executed in part."""
+    """Whether launches were executed in part, and several of them, or torch as well, made the outputs."""
     seconds: float = Field(ge=0, allow_inf_nan=False)
     """CPU time of the call."""
 
@@ -84,6 +84,8 @@ class TimedCases:
         self._watched = set(watched)
         self._returned: Any = None
         """What the reference returned last: the structure of the output."""
+        self._lacking = set[str]()
+        """Cases of which a part of the launch wrote less than its share of the output."""
         self.calls: dict[str, ExecutedCall] = {}
         """The last report on each case."""
         self._beside = ThreadPoolExecutor(1)
@@ -104,7 +106,7 @@ class TimedCases:
                 if is_required or case.name in self._counted or self._left_s > 0:
                     share_s = max(self._left_s / (len(cases) - place), LEAST_S)
                     following = ordered[place + 1][0] if place + 1 < len(ordered) else None
-                    checked += self._checked(worker, case, reports, share_s, following)
+                    checked += self._checked(worker, case, reports, share_s, following, is_required)
             self._end_comparing()
         with contextlib.suppress(KernelFailure):  # a part of several launches may fail where all of them do not
             for case in cases:
@@ -119,12 +121,19 @@ class TimedCases:
         self.calls[case.name] = _parsed(reports.last)
 
     def _checked(
-        self, worker: WorkerClient, case: Case, reports: MemoryReports, share_s: float, following: Case | None
+        self,
+        worker: WorkerClient,
+        case: Case,
+        reports: MemoryReports,
+        share_s: float,
+        following: Case | None,
+        is_required: bool,
     ) -> bool:
         """Check a case, and meanwhile draw the inputs of the following one. Returns whether anything could be compared.
 
         A part of the workgroups says something if each writes its own results. Of several launches the later ones may
-        read what is missing then, so all of them are executed whole, if there is time.
+        read what is missing then, so all of them are executed whole: if there is time, if no other case has such
+        launches, or if a part of them wrote less than its share.
         """
         launches = [one for one in self._launches if one.case == case.name]
         for one in (case, following):
@@ -132,7 +141,8 @@ class TimedCases:
                 self._drawing[one.name] = self._beside.submit(self._draw, one)
         self._drawing[case.name].result()  # drawn while the case before was executed
         done = len(launches) <= 1 and self._check(worker, case, launches, reports, share_s)
-        done = done or (self._left_s > 0 and self._check(worker, case, launches, reports, ALL_OF_IT))
+        must = case.name in self._lacking or (is_required and bool(launches))
+        done = done or ((self._left_s > 0 or must) and self._check(worker, case, launches, reports, ALL_OF_IT))
         if done and self._left_s > 0:
             self._watch(worker, case, _tuned(launches), reports)
         return done
@@ -163,10 +173,18 @@ class TimedCases:
     ) -> bool:
         """Check a case; a worker executes no more of it after so many seconds. Returns whether it could be compared."""
         part = ExecutionMode(seconds, _tuned(launches), case.name in self._counted)
-        output = self._call(worker, case, reports, part)
+        try:
+            output = self._call(worker, case, reports, part)
+        except KernelFailure:
+            if seconds and reports.is_of_a_part:  # a later launch may have read what was missing
+                return False
+            raise
         call = self.calls[case.name] = _parsed(reports.last)
         self._left_s -= call.extent.seconds
         if call.extent.parts_of_several:
+            return False
+        if _lacks(call, output):
+            self._lacking.add(case.name)
             return False
         _require_executed(case, call.extent, launches)
         self._end_comparing()  # so that no more than two outputs are held
@@ -208,12 +226,12 @@ class TimedCases:
             raise protocol_violation("a report on other outputs")
         compared = 0
         for position, (tensor, runs) in enumerate(zip(found, call.known, strict=True)):
-            known = _mask(tensor, runs)
+            known = known_elements.mask(tensor, runs)
             if len(found) == 1 and not self.problem.has_extent(inputs.data, tensor.shape):
                 reason = f"{name}: its output has shape {tuple(tensor.shape)}, another than the inputs ask for"
                 raise KernelFailure(Verdict.INCORRECT, reason)
             compared += int(known.sum())
-            boxes = _boxes(known) if len(found) == 1 else [(slice(None),) * tensor.dim()]
+            boxes = known_elements.boxes(known) if len(found) == 1 else [(slice(None),) * tensor.dim()]
             for number, box in enumerate(boxes):
                 self._compare(inputs, found, position, known, box, is_first=number == 0)
         if not compared:
@@ -302,6 +320,16 @@ def _require_executed(case: Case, extent: Extent, launches: Sequence[Launch]) ->
         raise KernelFailure(Verdict.REJECTED, printable(reason))
 
 
+def _lacks(call: ExecutedCall, output: Output) -> bool:
+    """Whether some workgroups of one launch wrote less of an output than workgroups that share it evenly."""
+    (_, executed, every), *others = call.extent.launches or [("", 0, 0)]
+    if others or not LEAST_GROUPS <= executed < every:
+        return False
+    sizes = (protocol.DenseLayout.read(leaf) for leaf in leaves(output.tree))
+    both = zip(call.known, (math.prod(one.shape) for one in sizes), strict=False)
+    return any(sum(count for _, count in runs) < LEAST_SHARE * size * executed / every for runs, size in both)
+
+
 def _tuned(launches: Sequence[Launch]) -> Tuned:
     return tuple((one.kernel, one.constants) for one in launches if one.autotuned)
 
@@ -316,30 +344,3 @@ def _parsed(report: protocol.Header) -> ExecutedCall:
         return ExecutedCall.model_validate(calls[-1])
     except (ValidationError, LookupError, TypeError) as error:
         raise protocol_violation("no report on what it executed") from error
-
-
-def _mask(tensor: torch.Tensor, runs: Sequence[tuple[int, int]]) -> Mask:
-    """Return which elements a worker computed. Raises KernelFailure for runs outside of the tensor."""
-    flat = np.zeros(tensor.numel(), dtype=np.bool_)
-    for first, count in runs:
-        if not 0 <= first <= first + count <= tensor.numel():
-            raise protocol_violation("elements outside of its output")
-        flat[first : first + count] = True
-    return flat.reshape(tensor.shape)
-
-
-def _boxes(known: Mask) -> list[Box]:
-    """Return boxes that together contain all known elements: products of runs of indices per dimension."""
-    boxes: list[Box] = [()]
-    for dim in range(known.ndim):
-        boxes = [(*box, run) for box in boxes for run in _runs_of(known, box, dim)]
-        if len(boxes) > MOST_BOXES:
-            return [tuple(slice(0, size) for size in known.shape)]
-    return boxes
-
-
-def _runs_of(known: Mask, box: Box, dim: int) -> list[slice]:
-    inside = known[box]
-    line = inside.any(axis=tuple(d for d in range(known.ndim) if d != dim))
-    edges = np.flatnonzero(np.diff(line, prepend=False, append=False)).tolist()
-    return [slice(first, end) for first, end in zip(edges[::2], edges[1::2], strict=True)]

@@ -15,11 +15,14 @@ from pathlib import Path
 
 from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.evaluation.timing import schedule, statistics
+from kernel_scientist.evaluation.timing.estimate import Samples
 from kernel_scientist.evaluation.timing.plan import TimedSource, TimingPlan
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import environment
+from kernel_scientist.records.errors import BesideError
 from kernel_scientist.records.kernel import digest
 from kernel_scientist.sandbox import device_lock
+from kernel_scientist.sandbox.failure import KernelFailure
 
 VALID_S, VALID_LARGE_S = 24 * 3600, 3600
 """Seconds for which a measurement is reused: shorter if it is large, which suggests a busy machine."""
@@ -82,7 +85,7 @@ def measure(
             break
         with hold():
             waited_s += time.monotonic() - asked
-            samples = schedule.run(driver, plan, sources)
+            samples = _timed(driver, plan, sources)
         if (gone_s := time.monotonic() - began) - told_s >= TOLD_S and run < runs:
             told_s, others = gone_s, f", {waited_s:.0f} s of them waiting for others" if waited_s >= 1 else ""
             progress.warning(
@@ -93,6 +96,14 @@ def measure(
             low, high = statistics.ratio(*tables).interval(plan.confidence)
             deviations[stage].append(max(low, 1 / high) - 1)
     return [max(0.0, *values) for values in deviations], run
+
+
+def _timed(driver: Driver, plan: TimingPlan, sources: list[TimedSource]) -> Samples:
+    """Time the source against itself. Raises InfrastructureError where it fails: it is no kernel that is judged."""
+    try:
+        return schedule.run(driver, plan, sources)
+    except KernelFailure as failure:
+        raise BesideError(FIRST, failure.reason) from failure
 
 
 def _file(driver: Driver, profile: str) -> Path:

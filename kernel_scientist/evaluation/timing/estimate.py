@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kernel_scientist.evaluation.timing import statistics
-from kernel_scientist.evaluation.timing.plan import TimingPlan
+from kernel_scientist.evaluation.timing.plan import LEAST_STAGES, TimingPlan
 from kernel_scientist.evaluation.timing.statistics import Blocks
 from kernel_scientist.hardware.peaks import Machine, floor_us
 from kernel_scientist.problems.problem import Problem
@@ -288,9 +288,11 @@ class Estimator:
     def speedup(self, samples: Samples, plan: TimingPlan, against: str) -> Speedup:
         """Return how many times faster the candidate was than `against` in the same blocks.
 
-        Of a dropped candidate over the baseline the interval is the one that decided.
+        Of a dropped candidate over the baseline the interval is the one that decided. One set of processes says of no
+        kernel that it is faster by the first stage's margin: where timing ended after it, the last stage's counts.
         """
-        name, margin = plan.candidate, plan.margin(samples.stages)
+        name = plan.candidate
+        margin = plan.margin(samples.stages if samples.stages >= LEAST_STAGES else plan.stages)
         estimate = statistics.ratio(samples.table(name), samples.table(against))
         decided = samples.dropped_after and against == plan.baseline
         pairs: dict[str, PairedTime] = {}

@@ -151,7 +151,8 @@ class _TimingRun:
                     stopped = stack.enter_context(worker.paused())
                     if worker.can_stop and stopped.error:
                         reason = f"its threads could not be stopped while {name} ran (error {stopped.error})"
-                        raise BesideError(other, reason)
+                        with self._blame(other):
+                            raise KernelFailure(Verdict.CRASHED, f"between its calls: {reason}")
             yield
 
     def _scheduling(self) -> Scheduling:

@@ -63,9 +63,12 @@ def runs(tensor: torch.Tensor) -> list[tuple[int, int]]:
 
 def is_view(operation: Any) -> bool:
     """Whether an operation computes nothing: its results alias what it was given, and it writes nothing."""
-    schema = operation._schema
-    written = any(one.alias_info is not None and one.alias_info.is_write for one in schema.arguments)
-    return not written and any(one.alias_info is not None for one in schema.returns)
+    return not _writes(operation) and any(one.alias_info is not None for one in operation._schema.returns)
+
+
+def _writes(operation: Any) -> bool:
+    """Whether an operation writes to what it was given."""
+    return any(one.alias_info is not None and one.alias_info.is_write for one in operation._schema.arguments)
 
 
 class Allocations(TorchDispatchMode):
@@ -79,6 +82,8 @@ class Allocations(TorchDispatchMode):
         """Returns the number of launches so far."""
         self.operations: list[dict[str, Any]] = []
         """What torch computed, as `TorchOperation` without the case: on a device each is a kernel of its own."""
+        self.written = set[int]()
+        """Storages that operations of torch wrote: there one cannot see what launches wrote."""
         self._storages: dict[int, StorageWeakRef] = {}
         self._memory = Memory()
         items = list(data) if isinstance(data, list | tuple) else [data]
@@ -97,11 +102,17 @@ class Allocations(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         name = func._schema.name.split("::")[-1]
         if name not in EMPTY and not is_view(func):
-            self._note(name, [*tensors(args), *tensors(kwargs or {}), *tensors(result)])
+            used = [*tensors(args), *tensors(kwargs or {})]
+            self._note(name, [*used, *tensors(result)])
+            self._wrote([*tensors(result), *(used if _writes(func) else ())])
         for tensor in tensors(result):
             if self._new(tensor) and name in EMPTY:
                 self.poison(tensor)
         return result
+
+    def _wrote(self, results: list[torch.Tensor]) -> None:
+        plain = (one for one in results if one.layout is torch.strided and not one.is_meta)
+        self.written.update(one.untyped_storage().data_ptr() for one in plain)
 
     def _note(self, name: str, used: list[torch.Tensor]) -> None:
         """Remember an operation. Two that differ only in their storages' content are two."""

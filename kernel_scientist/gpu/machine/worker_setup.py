@@ -130,7 +130,7 @@ class WorkerMachine:
             report["known"] = [[(0, t.numel())] if whole else _known(t) for t in tensors(output)]
             report["extent"] = {
                 "launches": [(one.kernel, one.run, one.groups) for one in launched],
-                "parts_of_several": not whole and len(launched) > 1,
+                "parts_of_several": not whole and (len(launched) > 1 or self._torch_wrote(output)),
                 "seconds": seconds,
             }
             if self.executor.sampler is not None:
@@ -139,6 +139,11 @@ class WorkerMachine:
                 )
                 report["operations"] = self.executor.allocations.operations if self.executor.allocations else []
         return report
+
+    def _torch_wrote(self, output: Any) -> bool:
+        """Whether an operation of torch wrote to memory of an output."""
+        written = self.executor.allocations.written if self.executor.allocations else set[int]()
+        return any(one.untyped_storage().data_ptr() in written for one in tensors(output))
 
     def report(self) -> dict[str, Any]:
         """Return the reports since the last call."""

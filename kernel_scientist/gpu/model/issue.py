@@ -37,13 +37,18 @@ class Issue:
     for its next iteration."""
 
 
+BLOCKS = re.compile(r"_(\d+)b(?:_|$)")
+"""Number of products of this shape that an instruction computes, as in `v_mfma_f32_4x4x4_16b_f16`."""
+
+
 @functools.cache
 def matrix_flops(name: str) -> float:
     """Return a matrix instruction's flops per wave; 0 of any other."""
     if (shape := SHAPE.search(name)) is None:
         return 0.0
     m, n, k = (int(x) for x in shape.groups())
-    return 2.0 * m * n * k
+    blocks = int(several[1]) if (several := BLOCKS.search(name)) else 1
+    return 2.0 * m * n * k * blocks
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import BudgetError, SetupError
-from kernel_scientist.records.params import PLAYBOOK, WRITER, Budget, Model, Params, Rates, Role
+from kernel_scientist.records.params import PLAYBOOK, WRITER, Budget, Model, Params, Rates, Role, Writing
 from kernel_scientist.scientist.llm.answer import estimated_tokens
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 
@@ -22,6 +22,8 @@ MILLION = 1_000_000
 TEMPLATE_TOKENS, ROW_TOKENS = 1500, 60
 """Tokens of a prompt without sources and documents, and of one kernel in the selector's table."""
 REPLY_TOKENS = {"selector": 200, "designer": 2500, "distiller": 600, "judge": 150}
+RESULT_TOKENS = 1000
+"""Result of a tool, assumed."""
 REPAIRED = 0.4
 """Share of kernels that need a repair: the best value reported in the literature (STARK, table 2)."""
 
@@ -69,7 +71,15 @@ def campaign_usd(params: Params, problem: Problem, seeds: int) -> float:
         "repairer": (kernels * REPAIRED if params.repair.rounds else 0, common + 2 * source, source + 300),
         "distiller": (generations // interval if interval else 0, TEMPLATE_TOKENS + 1800, REPLY_TOKENS["distiller"]),
     }
-    return round(sum(n * _mean_usd(params.llm.role(role), i, o) for role, (n, i, o) in calls.items()), 4)
+    roles = ((params.llm.role(name), *sizes) for name, sizes in calls.items())
+    return round(sum(_conversations_usd(*one) for one in roles), 4)
+
+
+def _conversations_usd(role: Role, number: float, input_tokens: int, output_tokens: int) -> float:
+    """Return the cost of a role's conversations: one call each, or as many as its tools allow, each with all before."""
+    more = role.calls if isinstance(role, Writing) and role.tools else 0
+    grown = input_tokens + more * (output_tokens + RESULT_TOKENS) // 2
+    return number * (1 + more) * _mean_usd(role, grown, output_tokens)
 
 
 def _mean_usd(role: Role, input_tokens: int, output_tokens: int) -> float:

@@ -245,6 +245,49 @@ def test_a_part_of_an_output_is_compared_by_any_check(
         assert " of 98304 programs" in found.coverage, "a part of them"
 
 
+HURRIED = Harness(call_timeout_s=60, executed_s=2e-3)
+LARGE = (1 << 21, 1 << 22)
+OWN_BUFFER = "torch.empty_like(data[0])"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (OWN_BUFFER, "torch.zeros_like(data[0])", Verdict.OK),
+        (OWN_BUFFER, "torch.full_like(data[0], 7)", Verdict.OK),
+        ("return out", "return out.double().float()", Verdict.OK),
+        ("return out", "return out if x.numel() < 1024 else out.add_(1)", Verdict.INCORRECT),
+        ("triton.cdiv(x.numel(), 64),)", "min(triton.cdiv(x.numel(), 64), 20_000),)", Verdict.INCORRECT),
+    ],
+    ids=["zeros", "sevens", "copied", "torch adds", "too few programs"],
+)
+def test_what_a_part_of_the_programs_did_not_write_is_told_from_what_nobody_writes(
+    before: str, after: str, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timed_cases, "LEAST_S", 1e-3)
+    reference = TRIPLED.replace("{check}", CHECKS["computes, then reads"])
+    problem = problems.load(folder(tmp_path / "tripled", reference, {"size": 256}, {"size": 4096}))
+    timed = tuple(Case.model_validate({"sizes": {"size": size}, "seed": 1}) for size in LARGE)
+    problem = replace(problem, profiles={"full": replace(problem.profile("full"), benchmarks=timed)})
+    assert before in TRIPLE
+    with WorkerPool(HURRIED, machine=simulated(problem, gpus.MI300X)) as pool:
+        evaluator = PredictedEvaluator(problem, "full", pool.harness, pool, gpus.MI300X)
+        kernel = Kernel(name="k", language="triton", source=TRIPLE.replace(before, after))
+        found = evaluator.check(kernel, evaluator.compile(kernel))
+    assert found.verdict is verdict, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["the reducer forgets the last part", "one part is not summed"])
+def test_each_way_to_launch_is_compared_also_when_the_time_for_values_is_over(
+    name: str, evaluator: PredictedEvaluator
+) -> None:
+    harness = evaluator.harness.model_copy(update={"executed_s": 1e-3})
+    hurried = PredictedEvaluator(evaluator.problem, "full", harness, evaluator.pool, gpus.MI300X)
+    assert checked(hurried, *WRONG[name]).verdict is Verdict.INCORRECT
+
+
 @pytest.mark.slow
 def test_every_timed_case_is_predicted_when_the_time_for_values_is_over(evaluator: PredictedEvaluator) -> None:
     harness = evaluator.harness.model_copy(update={"executed_s": 1e-3})

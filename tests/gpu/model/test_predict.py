@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kernel_scientist.gpu.model import constants, predict
 from kernel_scientist.gpu.model.constants import Constants
-from kernel_scientist.gpu.model.issue import Issue
+from kernel_scientist.gpu.model.issue import Issue, matrix_flops
 from kernel_scientist.gpu.model.launch import Traffic
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.evaluation import CodeObject
@@ -71,3 +71,17 @@ def test_the_error_that_is_told_is_that_of_the_constants_in_use(
     assert constants.held_out("MI300X") == "12.3 % in the median"
     constants.keep("MI300X", constants.Constants(), {})
     assert constants.held_out("MI300X") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "flops"),
+    [
+        ("v_mfma_f32_32x32x16_fp8_fp8", 32_768),
+        ("v_mfma_f32_16x16x16_bf16", 8_192),
+        ("v_mfma_f32_32x32x4_2b_bf16", 16_384),
+        ("v_mfma_f32_4x4x4_16b_f16", 2_048),
+        ("v_add_f32_e32", 0),
+    ],
+)
+def test_a_matrix_instruction_of_several_blocks_does_the_work_of_all(name: str, flops: float) -> None:
+    assert matrix_flops(name) == flops
