@@ -251,9 +251,15 @@ def stored(lab: Path, campaign: str, result: CampaignResult | None = None, **par
     run = store.start(campaign, {"language": "cpp", **params}, load(lab / "problems/identity"))
     if result:
         store.log_text(run, conclusion.RESULT, result.model_dump_json())
+        assert status_of.of_store(found_by(store, campaign)).result is None, "it goes on: this is of an earlier session"
+        store.finish(run, result.champion or "")
+    return status_of.of_store(found_by(store, campaign))
+
+
+def found_by(store: MlflowStore, campaign: str) -> StoredCampaign:
     known = found.find(store.uri, campaign)
     assert known is not None
-    return status_of.of_store(known)
+    return known
 
 
 @pytest.mark.parametrize("said", ["confirmed", "correct", "not confirmed"])
