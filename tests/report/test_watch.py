@@ -32,6 +32,7 @@ from kernel_scientist.report.screen import Screen
 from kernel_scientist.report.status import Limit, Noise, Status
 from kernel_scientist.sandbox import device_lock
 from kernel_scientist.tracking import found, owner
+from kernel_scientist.tracking.found import StoredCampaign
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests import results
 from tests.campaign.test_campaign import SETTINGS, runs
