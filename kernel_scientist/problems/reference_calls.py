@@ -13,7 +13,7 @@ from kernel_scientist.problems import trees
 
 @dataclass
 class Listener:
-    """Is told of the reference's output on some inputs; the buffers to be written may be others."""
+    """Gets the reference's output on some inputs: that of a call with the same tensors, output buffers aside."""
 
     data: Any
     buffers: Collection[int]
