@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from kernel_scientist.evaluation.correctness.timed_cases import TimedCases
 from kernel_scientist.evaluation.counted import CallCounts, CountedPredictor
 from kernel_scientist.evaluation.driver import Driver
+from kernel_scientist.evaluation.timed_inputs import TimedInputs
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import roofline_us
 from kernel_scientist.problems.problem import Problem
@@ -63,7 +64,8 @@ class Executed:
         machine = prepared.simulated(self.problem, self.gpu, self.harness.threads)
         harness = self.harness.model_copy(update={"executed_timeout_s": MOST_S, "call_timeout_s": MOST_S})
         with WorkerPool(harness, "cpu", machine=machine, kernel_threads=self.problem.policy.threads) as pool:
-            work = TimedCases(Driver(self.problem, harness, pool), {}, report.launches, counted=[case.name])
+            driver = Driver(self.problem, harness, pool)
+            work = TimedCases(driver, TimedInputs(driver.inputs), [case], report.launches, [case.name])
             with pool.worker() as worker:
                 work.driver.load(worker, self.source, ())
                 work.count(worker, case)

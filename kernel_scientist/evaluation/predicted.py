@@ -6,7 +6,7 @@ predicted by the performance model.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -15,9 +15,9 @@ from kernel_scientist.evaluation.correctness.timed_cases import TimedCases
 from kernel_scientist.evaluation.counted import CallCounts, CountedPredictor
 from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.evaluation.evaluator import Evaluator, timed
-from kernel_scientist.evaluation.inputs import InputSet
 from kernel_scientist.evaluation.previewed import with_report
 from kernel_scientist.evaluation.screen.screening import screen
+from kernel_scientist.evaluation.timed_inputs import TimedInputs
 from kernel_scientist.evaluation.timing.estimate import FLOOR_SLACK
 from kernel_scientist.gpu.capture.code_findings import omissions
 from kernel_scientist.gpu.capture.preview import Previewer, refusal
@@ -51,8 +51,7 @@ class PredictedEvaluator:
         self.profile = merged(problem, profile)
         self.checker = Evaluator(problem, profile, harness, pool, self.profile, timed=not by_model)
         self.previewer = Previewer(problem, gpu, harness)
-        self.timed_inputs: dict[str, InputSet] = {}
-        """Inputs of the timed cases, by case: large ones take long to generate."""
+        self.timed_inputs = TimedInputs(self.checker.driver.inputs)
 
     @property
     def driver(self) -> Driver:
@@ -105,6 +104,13 @@ class PredictedEvaluator:
         """
         if so_far.verdict is Verdict.OK and self.pool.machine is None:
             return so_far.model_copy(update={"verdict": Verdict.COMPILED, "reason": NOT_EXECUTED})
+        benchmarks = self.profile.benchmarks
+        counted, launches = [case.name for case in benchmarks], so_far.compile.launches if so_far.compile else ()
+        work = TimedCases(self.driver, self.timed_inputs, benchmarks, launches, counted)
+        with self.timed_inputs.drawn_ahead(work.cases if self.harness.executed_s else ()):
+            return self._check(kernel, so_far, cases, work)
+
+    def _check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None, work: TimedCases) -> Evaluation:
         start, reports = time.monotonic(), MemoryReports()
         checked = self.checker.check(kernel, so_far, cases, reports)
         if checked.verdict is not Verdict.OK:
@@ -115,11 +121,8 @@ class PredictedEvaluator:
             return failed(KernelFailure(Verdict.INCORRECT, f"{UNAWAITED}: {lacking[0]}", lacking), checked)
         if not self.harness.executed_s:
             return checked
-        benchmarks = self.profile.benchmarks
-        counted = [case.name for case in benchmarks]
-        work = TimedCases(self.driver, self.timed_inputs, report.launches, reports.kernels, counted)
         try:
-            words = self._on_timed_cases(kernel, work, benchmarks)
+            words = self._on_timed_cases(kernel, work, reports.kernels)
             checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
             return timed(self._with_counts(checked, self._counted(kernel, report, work)), "check", start)
         except KernelFailure as failure:
@@ -144,19 +147,19 @@ class PredictedEvaluator:
         if seen.predictions or self.pool.machine is None:
             return seen.predictions
         driver = Driver(self.problem, self.harness.model_copy(update={"executed_s": LEAST_S}), self.pool)
-        work = TimedCases(driver, self.timed_inputs, (), counted=[case.name for case in cases])
-        self._on_timed_cases(kernel, work, cases)
+        work = TimedCases(driver, self.timed_inputs, cases, counted=[case.name for case in cases])
+        self._on_timed_cases(kernel, work)
         return self._counted(kernel, seen.report, work).predictions(cases)[1]
 
     def _counted(self, kernel: Kernel, report: CompileReport, done: TimedCases) -> CountedPredictor:
         calls = {name: CallCounts.of(call) for name, call in done.calls.items()}
         return CountedPredictor(self.problem, self.gpu, report, calls, kernel.source)
 
-    def _on_timed_cases(self, kernel: Kernel, work: TimedCases, cases: Sequence[Case]) -> str:
+    def _on_timed_cases(self, kernel: Kernel, work: TimedCases, watched: Collection[str] = ()) -> str:
         """Return a sentence on what a worker executed of timed cases. Raises KernelFailure."""
         with self.pool.worker() as worker:
             self.driver.load(worker, kernel.source, ())
-            return work.run(worker, cases)
+            return work.run(worker, watched)
 
     def time(self, kernel: Kernel, so_far: Evaluation, *_others: object) -> Evaluation:
         """Say of a correct kernel that its times are predicted, not measured, unless it has a reason already."""

@@ -224,7 +224,7 @@ class Harness(Section):
     drop_below: float = Field(default=0.7, ge=0, lt=1)
     warmup_calls: int = Field(default=2, ge=0)
     gpu_warmup_s: float = Field(default=1.0, ge=0)
-    executed_s: float = Field(default=10.0, ge=0)
+    executed_s: float = Field(default=5.0, ge=0)
     executed_timeout_s: float = Field(default=180.0, gt=0)
     device_wait_s: float = Field(default=300, gt=0)
     quiet_wait_s: float = Field(default=30, ge=0)

@@ -33,7 +33,7 @@ from kernel_scientist.report.output import Table, parts, text
 if TYPE_CHECKING:
     from kernel_scientist.tracking.access import RecordedCampaign
 
-DETAILS = ("labels", "evidence", "sandbox", "clocks", "environment", "seconds", "coverage")
+DETAILS = ("labels", "evidence", "sandbox", "clocks", "environment", "seconds")
 """Printed only on request, in this order; evidence also when the kernel failed."""
 FINAL = {
     "rank": "rank",
@@ -195,7 +195,7 @@ def evaluation(result: EvaluationResult, verbose: bool) -> Iterator[str | Table]
     """Yield verdict, time per case, speedup with interval and floor; with `verbose` everything."""
     said = result.verdict.because(result.reason) if result.reason else result.verdict.value
     yield f"{said} ({result.problem} on {result.target})"
-    yield from filter(None, [busy(result.environment)])
+    yield from filter(None, [result.coverage, busy(result.environment)])
     if result.cases:
         yield case_table(result.cases, result.speedup)
     if result.speedup:

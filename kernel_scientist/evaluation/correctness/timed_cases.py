@@ -21,6 +21,7 @@ from kernel_scientist.evaluation.correctness.known_elements import Box, Mask
 from kernel_scientist.evaluation.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.evaluation.inputs import InputSet
+from kernel_scientist.evaluation.timed_inputs import TimedInputs
 from kernel_scientist.problems.trees import changed
 from kernel_scientist.records.evaluation import Launch
 from kernel_scientist.records.kernel import Case, Verdict
@@ -33,8 +34,8 @@ from kernel_scientist.workers.validation import leaves, protocol_violation
 MOST_OUTPUT_BYTES = 1 << 30
 LEAST_S = 0.2
 """Seconds that every case gets, also when the time is over."""
-LEAST_GROUPS, LEAST_SHARE = 16, 0.8
-"""Workgroups of a part, and the share of their part of the output that they write; else all of them are executed."""
+LEAST_SHARE = 0.8
+"""What workgroups write of an even share of the output; if it is less, all of them are executed."""
 AT_ONCE = 1e-6
 """Seconds after which no further workgroups run than those that are counted, and a few."""
 ALL_OF_IT = 0.0
@@ -71,17 +72,17 @@ class TimedCases:
     def __init__(
         self,
         driver: Driver,
-        inputs: dict[str, InputSet],
-        launches: Sequence[Launch],
-        watched: Collection[str] = (),
+        inputs: TimedInputs,
+        cases: Sequence[Case],
+        launches: Sequence[Launch] = (),
         counted: Collection[str] = (),
     ) -> None:
-        """`inputs`: by case, kept from kernel to kernel because generating large ones takes long. `launches`: of all
-        cases, as far as they are known. `watched`: names of kernels that checking runs have executed; others, which run
-        on timed cases only, are watched here. `counted`: names of cases whose launches the machine also counts."""
+        """`launches`: of all cases, as far as they are known. `counted`: names of cases whose launches the machine also
+        counts."""
         self.driver, self.problem, self.harness, self._inputs = driver, driver.problem, driver.harness, inputs
         self._launches, self._left_s, self._counted = launches, driver.harness.executed_s, counted
-        self._watched = set(watched)
+        self._ordered = tuple(_in_order(cases, launches))
+        self._watched = set[str]()
         self._returned: Any = None
         """What the reference returned last: the structure of the output."""
         self._lacking = set[str]()
@@ -89,24 +90,28 @@ class TimedCases:
         self.calls: dict[str, ExecutedCall] = {}
         """The last report on each case."""
         self._beside = ThreadPoolExecutor(1)
-        """Draws and compares, one after the other, while a worker executes."""
-        self._drawing: dict[str, Future[InputSet]] = {}
+        """Compares while a worker executes."""
         self._comparing: Future[None] | None = None
-        self._rng = random.SystemRandom()
 
-    def run(self, worker: WorkerClient, cases: Sequence[Case]) -> str:
+    @property
+    def cases(self) -> Sequence[Case]:
+        """The cases in the order in which they are checked."""
+        return [case for case, _ in self._ordered]
+
+    def run(self, worker: WorkerClient, watched: Collection[str] = ()) -> str:
         """Check every case; return a sentence on what was covered. Raises KernelFailure.
 
         Cases with launches that no earlier case had come first; the others are left out when the time is over.
+        watched: names of kernels that checking runs have executed; others, which run on timed cases only, are watched
+        here.
         """
-        checked, reports = 0, MemoryReports()
-        ordered = [*self._in_order(cases, self._launches)]
+        checked, reports, cases = 0, MemoryReports(), self.cases
+        self._watched.update(watched)
         with self._beside:
-            for place, (case, is_required) in enumerate(ordered):
+            for place, (case, is_required) in enumerate(self._ordered):
                 if is_required or case.name in self._counted or self._left_s > 0:
                     share_s = max(self._left_s / (len(cases) - place), LEAST_S)
-                    following = ordered[place + 1][0] if place + 1 < len(ordered) else None
-                    checked += self._checked(worker, case, reports, share_s, following, is_required)
+                    checked += self._checked(worker, case, reports, share_s, is_required)
             self._end_comparing()
         with contextlib.suppress(KernelFailure):  # a part of several launches may fail where all of them do not
             for case in cases:
@@ -121,25 +126,15 @@ class TimedCases:
         self.calls[case.name] = _parsed(reports.last)
 
     def _checked(
-        self,
-        worker: WorkerClient,
-        case: Case,
-        reports: MemoryReports,
-        share_s: float,
-        following: Case | None,
-        is_required: bool,
+        self, worker: WorkerClient, case: Case, reports: MemoryReports, share_s: float, is_required: bool
     ) -> bool:
-        """Check a case, and meanwhile draw the inputs of the following one. Returns whether anything could be compared.
+        """Check a case. Returns whether anything could be compared.
 
         A part of the workgroups says something if each writes its own results. Of several launches the later ones may
         read what is missing then, so all of them are executed whole: if there is time, if no other case has such
         launches, or if a part of them wrote less than its share.
         """
         launches = [one for one in self._launches if one.case == case.name]
-        for one in (case, following):
-            if one and one.name not in self._drawing:
-                self._drawing[one.name] = self._beside.submit(self._draw, one)
-        self._drawing[case.name].result()  # drawn while the case before was executed
         done = len(launches) <= 1 and self._check(worker, case, launches, reports, share_s)
         must = case.name in self._lacking or (is_required and bool(launches))
         done = done or ((self._left_s > 0 or must) and self._check(worker, case, launches, reports, ALL_OF_IT))
@@ -155,18 +150,6 @@ class TimedCases:
             self._call(worker, case, reports, ExecutionMode(tuned=tuned, checked=True))
             self._watched |= new
             self._left_s -= reports.seconds - before_s
-
-    def _in_order(self, cases: Sequence[Case], launches: Sequence[Launch]) -> Iterator[tuple[Case, bool]]:
-        seen: set[tuple[Any, ...]] = set()
-        later: list[Case] = []
-        for case in self._rng.sample(cases, len(cases)):
-            mine = {_configuration(one) for one in launches if one.case == case.name}
-            if mine <= seen and mine:
-                later.append(case)
-            else:
-                seen |= mine
-                yield case, True
-        yield from ((case, False) for case in later)
 
     def _check(
         self, worker: WorkerClient, case: Case, launches: Sequence[Launch], reports: MemoryReports, seconds: float
@@ -188,7 +171,7 @@ class TimedCases:
             return False
         _require_executed(case, call.extent, launches)
         self._end_comparing()  # so that no more than two outputs are held
-        self._comparing = self._beside.submit(self._require_right, self._inputs[case.name], output, call)
+        self._comparing = self._beside.submit(self._require_right, self._inputs.get(case), output, call)
         return True
 
     def _end_comparing(self) -> None:
@@ -198,7 +181,7 @@ class TimedCases:
 
     def _call(self, worker: WorkerClient, case: Case, reports: MemoryReports, part: ExecutionMode) -> Output:
         """Call the kernel on a case's inputs; return its output, which is whole or not."""
-        inputs = self._draw(case)
+        inputs = self._inputs.get(case)
         reports.last = protocol.Header()  # a call that ends without a report is not explained by that of another
         worker.execute(part)
         self.driver.deliver(worker, {0: inputs})
@@ -211,11 +194,6 @@ class TimedCases:
             except KernelFailure as failure:
                 raise KernelFailure(failure.verdict, f"{case.name}: {failure.reason}", failure.evidence) from failure
         return outputs[0]
-
-    def _draw(self, case: Case) -> InputSet:
-        if case.name not in self._inputs:  # another kernel's check may draw them at the same time: one set is kept
-            self._inputs.setdefault(case.name, self.driver.inputs.draw(case))
-        return self._inputs[case.name]
 
     def _require_right(self, inputs: InputSet, output: Output, call: ExecutedCall) -> None:
         name = inputs.case.name
@@ -324,11 +302,25 @@ def _require_executed(case: Case, extent: Extent, launches: Sequence[Launch]) ->
 def _lacks(call: ExecutedCall, output: Output) -> bool:
     """Whether some workgroups of one launch wrote less of an output than workgroups that share it evenly."""
     (_, executed, every), *others = call.extent.launches or [("", 0, 0)]
-    if others or not LEAST_GROUPS <= executed < every:
+    if others or executed == every:
         return False
     sizes = (protocol.DenseLayout.read(leaf) for leaf in leaves(output.tree))
     both = zip(call.known, (math.prod(one.shape) for one in sizes), strict=False)
     return any(sum(count for _, count in runs) < LEAST_SHARE * size * executed / every for runs, size in both)
+
+
+def _in_order(cases: Sequence[Case], launches: Sequence[Launch]) -> Iterator[tuple[Case, bool]]:
+    """Yield the cases at random, those with a launch that no other has first, and whether they are of these."""
+    seen: set[tuple[Any, ...]] = set()
+    later: list[Case] = []
+    for case in random.SystemRandom().sample(cases, len(cases)):
+        mine = {_configuration(one) for one in launches if one.case == case.name}
+        if mine <= seen and mine:
+            later.append(case)
+        else:
+            seen |= mine
+            yield case, True
+    yield from ((case, False) for case in later)
 
 
 def _tuned(launches: Sequence[Launch]) -> Tuned:

@@ -31,6 +31,8 @@ MOST_INSTRUCTIONS = 40_000_000_000
 """Wave instructions of one launch: an endless loop ends there, unless the call's time is over first."""
 CALLS_BYTES = 1 << 16
 """Around the address of the buffer for calls of the host."""
+LEAST_GROUPS = 16
+"""Workgroups of a part of a launch: fewer may write less than their share without being wrong."""
 PARTS = 64
 """A launch of which only a part may be run is divided into so many."""
 
@@ -107,7 +109,7 @@ class Executor:
             result = run(Options(groups=piece, samples=samples))
             counts = result.counts or counts
             launched.run += launch.groups if piece is None else len(piece)
-            if self.sample_s and time.monotonic() > until:
+            if self.sample_s and launched.run >= LEAST_GROUPS and time.monotonic() > until:
                 break
         if counts is not None:
             launched.counted = Counted(launch, counts)
