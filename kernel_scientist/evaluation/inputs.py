@@ -178,10 +178,11 @@ def _content(parts: Sequence[InputTensor], poison: int, aliases: bool) -> Conten
     views = [layout.View.of(part.tensor) for part in parts]
     returnable = tuple(view.span for part, view in zip(parts, views, strict=True) if part.writable or aliases)
     values, written = layout.raw(parts[0].tensor), [part.tensor for part in parts if part.writable]
+    items = tuple(sorted({part.item for part in parts}))
     if not written:
-        return Content(values, returnable, protected=True, items=tuple(sorted({part.item for part in parts})))
+        return Content(values, returnable, protected=True, items=items)
     if len(parts) == 1 and views[0].is_whole:
-        return Content(poison if parts[0].is_buffer else values, returnable)
+        return Content(poison if parts[0].is_buffer else values, returnable, items=items)
     if any(part.is_buffer for part in parts):
         values = values.clone()
         for part in parts:
@@ -190,7 +191,7 @@ def _content(parts: Sequence[InputTensor], poison: int, aliases: bool) -> Conten
     fixed = torch.ones_like(values, dtype=torch.bool)
     for tensor in written:
         layout.elements(tensor, fixed).fill_(False)
-    return Content(values, returnable, fixed=fixed)
+    return Content(values, returnable, fixed=fixed, items=items)
 
 
 def _share(inputs: Sequence[Any]) -> bool:

@@ -50,10 +50,12 @@ class Channel:
     """The worker's process, numbered outside all namespaces; 0 until the worker has sent its first message."""
     _overdue_s: float = field(default=0.0, init=False)
     """Time by which this worker's answers exceeded their allowance, except calls of the kernel."""
+    _has_ended: bool = field(default=False, init=False)
+    """Whether its exit status was read."""
 
     def alive(self) -> bool:
         """Whether the worker is still running."""
-        return not select.select([self.status_fd], [], [], 0)[0]
+        return not self._has_ended and not select.select([self.status_fd], [], [], 0)[0]
 
     def log_tail(self) -> str:
         """Return the end of what the worker printed."""
@@ -148,6 +150,7 @@ class Channel:
             raise StoppedError("the worker pool was closed")
         readable, _, _ = select.select([self.status_fd], [], [], 5.0)
         text = os.read(self.status_fd, 32) if readable else b""
+        self._has_ended = bool(text)
         if not readable and self.process.exists():
             return KernelFailure(Verdict.REJECTED, f"it closed its channel and lived on in {doing}")
         if not text:

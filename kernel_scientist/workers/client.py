@@ -88,6 +88,8 @@ class WorkerClient(Channel):
     native: NativeHarness
     programs: bool = field(default=False, kw_only=True)
     """Whether the worker may start programs until it is sealed."""
+    simulates_gpu: bool = field(default=False, kw_only=True)
+    """Whether a machine executes the launches in it."""
     can_stop: bool = field(default=False, init=False)
     """Whether this process may stop the worker's threads (ptrace)."""
     precedes: bool = field(default=False, init=False)
@@ -213,7 +215,8 @@ class WorkerClient(Channel):
             raise KernelFailure(Verdict.REJECTED, f"its threads cannot be stopped while inputs are written: {why}")
 
     def _death(self, doing: str) -> KernelFailure:
-        """Return the failure of a worker that has ended; of a store to a read-only input with input and line."""
+        """Return the failure of a worker that has ended; of a store to a read-only input with input and line, and of
+        host code that accesses an input in the memory of a simulated GPU."""
         failure = super()._death(doing)
         crashed = failure.verdict is Verdict.CRASHED and failure.reason.startswith(signal.SIGSEGV.name)
         if self.on_gpu or not crashed:  # a GPU's memory is not write-protected: the host may not touch it at all
@@ -221,11 +224,16 @@ class WorkerClient(Channel):
         at = self.native.fault(self.shared.address) - self._address
         for (slot, _), pages in self.inputs.storages.items():
             content = pages.content
-            if content and content.items and slot in self._slots and pages.start <= at < pages.start + pages.length:
+            if not content or slot not in self._slots or not pages.start <= at < pages.start + pages.length:
+                continue
+            if self.simulates_gpu or content.protected:
                 where = "to" if pages.offset <= at < pages.offset + pages.size else "beside"
                 found = FRAME.search("".join(failure.evidence).partition(FAULT)[2])
                 line = f" (kernel.py, line {found[1]})" if found else ""
                 names = " and ".join(map(str, content.items))
+                if self.simulates_gpu:  # the machine checks each address of a launch before it accesses it
+                    reason = f"its host code accessed input {names}, which lies in the GPU's memory, in {doing}{line}"
+                    return KernelFailure(Verdict.CRASHED, reason, failure.evidence)
                 which = f"input {names}, which is" if len(content.items) == 1 else f"inputs {names}, which are"
                 reason = f"it wrote {where} {which} read-only, in {doing}{line}"
                 return ReadOnlyStoreError(Verdict.INCORRECT, reason, failure.evidence)

@@ -36,7 +36,7 @@ class Content:
     fixed: torch.Tensor | None = None
     """Which bytes a kernel may not change, where it may change others."""
     items: tuple[int, ...] = ()
-    """Numbers of the inputs that lie in it, of protected ones."""
+    """Numbers of the inputs that lie in it."""
 
 
 @dataclass

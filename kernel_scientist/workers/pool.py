@@ -176,7 +176,9 @@ class WorkerPool:
                 os.close(status_write)
             channel = ours, log, status_read, self.harness, self.stopped
             places = (memory.host, memory.inputs, self.native)
-            worker = WorkerClient(*channel, pid, *places, on_gpu=self.on_gpu, programs=programs)
+            simulates = self.machine is not None
+            kind = {"on_gpu": self.on_gpu, "programs": programs, "simulates_gpu": simulates}
+            worker = WorkerClient(*channel, pid, *places, **kind)
             yield worker
         finally:
             for descriptor in (ours.detach(), status_read, log):

@@ -20,8 +20,8 @@ from kernel_scientist.gpu.capture.launch_counter import LaunchCounter, UnknownVa
 from kernel_scientist.gpu.capture.limits import cpu_seconds
 from kernel_scientist.gpu.fake import driver, jit
 from kernel_scientist.gpu.fake.facts import Facts
+from kernel_scientist.gpu.fake.host_tensors import tensors
 from kernel_scientist.gpu.isa import assembly
-from kernel_scientist.gpu.machine.allocations import tensors
 from kernel_scientist.gpu.machine.dispatch import Grid
 from kernel_scientist.gpu.model import predict
 from kernel_scientist.gpu.model.constants import Constants

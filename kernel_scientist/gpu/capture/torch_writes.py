@@ -4,7 +4,8 @@ from typing import Any
 
 import torch
 
-from kernel_scientist.gpu.machine.allocations import EMPTY, tensors
+from kernel_scientist.gpu.fake.host_tensors import tensors
+from kernel_scientist.gpu.machine.allocations import EMPTY
 
 LOOKING = frozenset((
     *("__get__", "__getitem__", "__len__", "__repr__", "__format__", "__hash__", "size", "stride", "numel", "dim"),

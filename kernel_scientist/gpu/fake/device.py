@@ -13,6 +13,7 @@ from typing import Any, cast
 import torch
 from torch.overrides import TorchFunctionMode
 
+from kernel_scientist.gpu.fake import host_tensors
 from kernel_scientist.gpu.fake.facts import Facts
 
 DEVICE = torch.device("cuda", 0)
@@ -24,21 +25,50 @@ class _Elsewhere(TorchFunctionMode):
     """Tensors report the fake GPU as their device; tensors that are created on it are created in main memory."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if (told := _TOLD.get(getattr(func, "__self__", None))) is not None and func.__name__ == "__get__":
-            return told
-        if func is torch.Tensor.cuda:
-            return args[0]
-        if func is torch.Tensor.get_device:
-            return DEVICE.index
+        kwargs = dict(kwargs or {})
+        if (told := _TOLD.get(getattr(func, "__self__", func))) and func.__name__ in ("__get__", "get_device"):
+            return told[host_tensors.is_host(args[0])]
+        if func in (torch.Tensor.numpy, torch.Tensor.__array__):
+            if not (kwargs.pop("force", False) or host_tensors.is_host(args[0])):
+                raise TypeError(host_tensors.NUMPY)
+            return func(host_tensors.fetched(args[0]), *args[1:], **kwargs)
         if func is torch.device:
-            return func(*args, **(kwargs or {}))
-        kwargs = {k: v for k, v in (kwargs or {}).items() if k not in ("pin_memory",)}
-        if kwargs.get("device") is not None:
-            kwargs["device"] = "cpu"
-        return func(*[_here(a) for a in args], **kwargs)
+            return func(*args, **kwargs)
+        return self._placed(func, args, kwargs)
+
+    def _placed(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Return a function's result; note it if it is the host's."""
+        is_pinned = bool(kwargs.pop("pin_memory", False)) or func is torch.Tensor.pin_memory
+        to_host = host_tensors.goes_to_host(func, args, kwargs)
+        given = list(host_tensors.tensors((args, kwargs)))
+        are_host = [host_tensors.is_host(one) for one in given]
+        is_fetch = host_tensors.fetches(func, args, to_host)
+        with host_tensors.fetching() if is_fetch else contextlib.nullcontext():
+            result = _in_main_memory(func, args, kwargs)
+            if to_host is not None and given and are_host[0] != to_host:
+                return host_tensors.moved(result, given[0], to_host)
+        if to_host or (to_host is None and all(are_host)):
+            host_tensors.keep(result, is_pinned)
+        return result
 
 
-_TOLD: dict[Any, Any] = {torch.Tensor.is_cuda: True, torch.Tensor.is_cpu: False, torch.Tensor.device: DEVICE}
+def _in_main_memory(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    if func in (torch.Tensor.cuda, torch.Tensor.pin_memory):
+        return args[0]
+    if kwargs.get("device") is not None:
+        kwargs["device"] = "cpu"
+    if func is torch.Tensor.to:  # whose device may be a number
+        args = ["cpu" if isinstance(one, int) and not isinstance(one, bool) else one for one in args]
+    return func(*map(_here, args), **kwargs)
+
+
+_TOLD: dict[Any, tuple[Any, Any]] = {
+    torch.Tensor.is_cuda: (True, False),
+    torch.Tensor.is_cpu: (False, True),
+    torch.Tensor.device: (DEVICE, torch.device("cpu")),
+    torch.Tensor.get_device: (DEVICE.index, -1),
+}
+"""What tensors of the GPU say, and those of the host."""
 
 
 def _here(argument: Any) -> Any:
@@ -160,6 +190,8 @@ def pretended(facts: Facts) -> Generator[None]:
         (torch.accelerator, "is_available"): saying(True),
         (torch.accelerator, "current_accelerator"): saying(torch.device("cuda")),
         (torch, "Generator"): _Generator,
+        (torch, "set_default_device"): host_tensors.set_default_device,
+        (torch, "get_default_device"): host_tensors.default_device,
     }
     answers |= {(cuda, name): saying(None) for name in ("synchronize", "set_device", "empty_cache", "init")}
     answers |= {(cuda, name): saying(None) for name in ("manual_seed", "manual_seed_all")}

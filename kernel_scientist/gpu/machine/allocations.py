@@ -5,7 +5,7 @@ workers: standard library, numpy and torch only.
 """
 
 import ctypes
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,11 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from kernel_scientist.gpu.fake import host_tensors
+from kernel_scientist.gpu.fake.host_tensors import tensors
 from kernel_scientist.gpu.machine.counts import MOST_OPERATIONS, MOST_STORAGES
+from kernel_scientist.gpu.machine.device_memory import DeviceMemory
+from kernel_scientist.gpu.machine.host.device import Copy
 from kernel_scientist.gpu.machine.memory import Memory, fill
 
 EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
@@ -24,18 +28,6 @@ FETCHES = frozenset(("_local_scalar_dense", "nonzero", "equal", "is_nonzero"))
 """Operations that bring values to the host."""
 NOWHERE = "0"
 """Stands for the storages of an operation beyond that number (`model.predict.NOWHERE`)."""
-
-
-def tensors(value: Any) -> Iterator[torch.Tensor]:
-    """Return every tensor in a value, also in nested lists, tuples and dictionaries."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from tensors(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from tensors(each)
 
 
 def extent(tensor: torch.Tensor) -> tuple[int, int]:
@@ -74,9 +66,11 @@ def _writes(operation: Any) -> bool:
 class Allocations(TorchDispatchMode):
     """Knows the memory of one call. Within the context it follows what torch allocates."""
 
-    def __init__(self, data: Any, writable: Collection[int], pattern: int) -> None:
-        """`data`: the inputs, of which those at `writable` may be written. `pattern`: a byte."""
+    def __init__(self, data: Any, writable: Collection[int], pattern: int, device: DeviceMemory | None = None) -> None:
+        """`data`: the inputs, of which those at `writable` may be written. `pattern`: a byte. `device`: the inputs'
+        memory."""
         super().__init__()
+        self._device = device or DeviceMemory()
         self.pattern = pattern
         self.launches: Callable[[], int] = int
         """Returns the number of launches so far."""
@@ -99,10 +93,14 @@ class Allocations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation of torch; remember what it allocated."""
-        result = func(*args, **(kwargs or {}))
+        with self._device.used():
+            return self._dispatched(func, args, kwargs or {})
+
+    def _dispatched(self, func: Any, args: Any, kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
         name = func._schema.name.split("::")[-1]
         if name not in EMPTY and not is_view(func):
-            used = [*tensors(args), *tensors(kwargs or {})]
+            used = [*tensors(args), *tensors(kwargs)]
             self._note(name, [*used, *tensors(result)])
             self._wrote([*tensors(result), *(used if _writes(func) else ())])
         for tensor in tensors(result):
@@ -122,8 +120,22 @@ class Allocations(TorchDispatchMode):
         storages, rest = dict(sizes[: MOST_STORAGES - 1]), sum(size for _, size in sizes[MOST_STORAGES - 1 :])
         if rest:
             storages[NOWHERE] = storages.get(NOWHERE, 0.0) + rest
-        plain, after = NAMES.get(name, name), self.launches()
-        self.operations.append({"name": plain, "after": after, "storages": storages, "fetches": name in FETCHES})
+        plain, after, fetches = NAMES.get(name, name), self.launches(), name in FETCHES or host_tensors.is_fetching()
+        self.operations.append({"name": plain, "after": after, "storages": storages, "fetches": fetches})
+
+    def copied(self, copy: Copy) -> None:
+        """Remember a copy or a fill by HIP's runtime."""
+        to, source = self._device_place(copy.to, copy.to_host), self._device_place(copy.source, copy.from_host)
+        fetches = source is not None and (copy.to_host or (copy.to_host is None and to is None))
+        name = "fill_" if copy.source is None else "copy_"
+        storages = {str(place): float(copy.size) for place in (to, source) if place is not None}
+        if storages and len(self.operations) <= MOST_OPERATIONS:
+            self.operations.append({"name": name, "after": self.launches(), "storages": storages, "fetches": fetches})
+
+    def _device_place(self, address: int | None, is_host: bool | None) -> int | None:
+        """Return where the memory of the device begins that contains an address; None for memory of the host."""
+        found = self._memory.around(address) if address is not None and not is_host else None
+        return address if found is None and is_host is False else found
 
     def poison(self, tensor: torch.Tensor) -> None:
         """Fill a tensor with the pattern, and not the gaps between its elements."""

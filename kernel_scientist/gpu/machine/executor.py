@@ -17,6 +17,7 @@ from kernel_scientist.gpu.machine.checking import Checks, RunOutcome
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.defect import Defect
 from kernel_scientist.gpu.machine.defects import defects
+from kernel_scientist.gpu.machine.device_memory import DeviceMemory
 from kernel_scientist.gpu.machine.dispatch import HOST_CALLS, Grid, KernelLaunch, Options
 from kernel_scientist.gpu.machine.launch import Fault, Finding, LaunchResult, NotSimulatedError
 from kernel_scientist.gpu.machine.library import Library
@@ -72,6 +73,8 @@ class Executor:
     """Whether matrix instructions add their products in descending order."""
     sampler: Sampler | None = None
     """How launches are counted; None: they are not."""
+    memory: DeviceMemory = field(default_factory=DeviceMemory)
+    """The inputs' memory, which is closed to host code."""
     launched: list[Launched] = field(default_factory=list[Launched])
     findings: list[tuple[str, Grid, Finding]] = field(default_factory=list[tuple[str, Grid, Finding]])
     sources: Sources = field(default_factory=Sources)
@@ -90,6 +93,10 @@ class Executor:
 
     def run(self, launch: KernelLaunch) -> None:
         """Execute a launch. Raises NotSimulatedError at an instruction that is not known, RuntimeError without end."""
+        with self.memory.used():
+            self._run(launch)
+
+    def _run(self, launch: KernelLaunch) -> None:
         assert self.allocations is not None, "a launch outside of a call"
         memory = self.allocations.memory()
         launched = Launched(launch.code.names[launch.name], launch.groups, 0)

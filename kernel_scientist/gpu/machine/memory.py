@@ -59,6 +59,10 @@ class Memory:
         """Return whether what is allowed from this address on may be written."""
         return self._places.get(address, (0, False))[1]
 
+    def around(self, address: int) -> int | None:
+        """Return where the allowed memory begins that contains an address; None if none does."""
+        return next((start for start, (size, _) in self._places.items() if start <= address < start + size), None)
+
     def writable(self) -> list[tuple[int, int]]:
         """Return address and size of what may be written."""
         return [(start, size) for start, (size, writable) in self._places.items() if writable]

@@ -11,7 +11,7 @@ from triton.runtime import cache
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.fake import driver, jit
+from kernel_scientist.gpu.fake import driver, host_tensors, jit
 from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine import triton_arguments
 from kernel_scientist.gpu.machine.assumptions import Assumptions
@@ -84,6 +84,9 @@ class TritonLaunches:
         self.facts.require_grid(metadata.name, (x, y, z), metadata.num_warps)
         assert self.executor.allocations is not None, "a launch outside of a call"
         for tensor in triton_arguments.tensors(bound):
+            if host_tensors.is_out_of_reach(tensor):
+                name = next((name for name, value in bound.items() if value is tensor), "a descriptor's base")
+                raise ValueError(f"Pointer argument ({name}) cannot be accessed from Triton (cpu tensor?)")
             self.executor.allocations.see(tensor)
         loaded = self.executor.code(code.asm["amdgcn"])
         self.executor.run(triton_arguments.launch(loaded, code, bound, (x, y, z)))

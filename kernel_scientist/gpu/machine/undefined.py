@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from kernel_scientist.gpu.fake.host_tensors import tensors
 from kernel_scientist.gpu.machine import memory
-from kernel_scientist.gpu.machine.allocations import EMPTY, Allocations, extent, is_view, runs, tensors
+from kernel_scientist.gpu.machine.allocations import EMPTY, Allocations, extent, is_view, runs
 from kernel_scientist.gpu.machine.checking import Checks, Tensor
+from kernel_scientist.gpu.machine.device_memory import DeviceMemory
 from kernel_scientist.gpu.machine.program import Array
 from kernel_scientist.gpu.machine.shadow import Reach
 
@@ -20,9 +22,11 @@ from kernel_scientist.gpu.machine.shadow import Reach
 class CheckedAllocations(Allocations):
     """Allocations whose undefined bytes are known."""
 
-    def __init__(self, data: Any, writable: Collection[int], checks: Checks, seed: int) -> None:
-        """`data`: the inputs, of which those at `writable` may be written."""
-        super().__init__(data, writable, 0)
+    def __init__(
+        self, data: Any, writable: Collection[int], checks: Checks, seed: int, device: DeviceMemory | None = None
+    ) -> None:
+        """`data`: the inputs, of which those at `writable` may be written. `device`: the inputs' memory."""
+        super().__init__(data, writable, 0, device)
         self.checks, self.shadow, self.seed = checks, checks.shadow, seed
         for n, item in enumerate(data if isinstance(data, list | tuple) else [data]):
             for tensor in tensors(item):
@@ -30,9 +34,8 @@ class CheckedAllocations(Allocations):
                 if place not in checks.tensors or checks.tensors[place].bytes < size:
                     checks.tensors[place] = Tensor(f"input {n}", tensor.element_size(), size)
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def _dispatched(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation of torch; remember what it allocated, and what of its results is undefined."""
-        kwargs = kwargs or {}
         read = not is_view(func) and any(self._undefined(one) is not None for one in tensors([args, kwargs]))
         twin = _Twin(self, args, kwargs) if read else None
         result = func(*args, **kwargs)

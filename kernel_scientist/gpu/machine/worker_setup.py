@@ -16,11 +16,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernel_scientist.gpu.fake.device import pretended
+from kernel_scientist.gpu.fake import host_tensors
+from kernel_scientist.gpu.fake.device import pretended, replaced
 from kernel_scientist.gpu.fake.facts import Facts
+from kernel_scientist.gpu.fake.host_tensors import tensors
 from kernel_scientist.gpu.machine import library
-from kernel_scientist.gpu.machine.allocations import Allocations, extent, tensors
+from kernel_scientist.gpu.machine.allocations import Allocations, extent
 from kernel_scientist.gpu.machine.checking import Checks
+from kernel_scientist.gpu.machine.device_memory import DeviceMemory
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.host.worker import HostCode
 from kernel_scientist.gpu.machine.sampler import Sampler, reported
@@ -41,13 +44,15 @@ if STAND_IN:
 class WorkerMachine:
     """Wraps a submission's `custom_kernel`."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        """`settings`: `facts` of the GPU; `writes` and `updates`, the positions of writable inputs; `threads`."""
+    def __init__(self, settings: dict[str, Any], close: Callable[[bool], None]) -> None:
+        """`settings`: `facts` of the GPU; `writes` and `updates`, the positions of writable inputs; `threads`.
+        `close`: closes the inputs' memory to everything in this process, or opens it again."""
         os.environ["TRITON_CACHE_DIR"] = str(Path.cwd() / "cache")
         self.facts = Facts(**settings["facts"])
         self.writes: tuple[int, ...] = tuple(settings["writes"])
         self.writable = (*self.writes, *settings["updates"])
-        self.executor = Executor(LIBRARY, settings["threads"], self.facts)
+        self.memory = DeviceMemory(close)
+        self.executor = Executor(LIBRARY, settings["threads"], self.facts, memory=self.memory)
         self.triton = TritonLaunches(self.facts, self.executor)
         self.host = HostCode(STAND_IN, self.facts, self.executor) if STAND_IN else None
         self.reports: list[dict[str, Any]] = []
@@ -87,9 +92,9 @@ class WorkerMachine:
             self.executor.seed = random.SystemRandom().getrandbits(63)
             checks = self.executor.checks = None if self.partly else Checks(LIBRARY)
             if checks is None:
-                allocations = Allocations(data, self.writable, pattern)
+                allocations = Allocations(data, self.writable, pattern, self.memory)
             else:
-                allocations = CheckedAllocations(data, self.writable, checks, self.executor.seed)
+                allocations = CheckedAllocations(data, self.writable, checks, self.executor.seed, self.memory)
             self.executor.allocations = allocations
             allocations.launches = lambda: len(self.executor.launched)
             output = None
@@ -99,7 +104,7 @@ class WorkerMachine:
                     for tensor in tensors(items[position]):
                         allocations.poison(tensor)
             try:
-                with self.pretending(), allocations:
+                with self.pretending(), _lists(), allocations, self.memory.closed():
                     output = kernel(data)
                     if self.host is not None:
                         self.host.check()
@@ -149,6 +154,16 @@ class WorkerMachine:
         """Return the reports since the last call."""
         found, self.reports = self.reports, []
         return {"calls": found}
+
+
+def _lists() -> AbstractContextManager[None]:
+    """Bring the values of a tensor of the GPU to the host within the context, before torch makes a list of them."""
+    listed = torch.Tensor.tolist
+
+    def tolist(tensor: torch.Tensor) -> Any:
+        return listed(host_tensors.fetched(tensor))
+
+    return replaced([(torch.Tensor, "tolist", tolist)])
 
 
 def _known(tensor: torch.Tensor) -> list[tuple[int, int]]:

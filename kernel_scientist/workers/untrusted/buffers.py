@@ -19,7 +19,7 @@ from kernel_scientist.sandbox import protocol, storages
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.runtime import DeviceMapping, Runtime
 
-READ, READ_WRITE = 1, 3
+NOTHING, READ, READ_WRITE = 0, 1, 3
 POPULATE_WRITE = 23
 MOST_OF_GPU = 1 / 3
 """Part of a GPU's memory that a worker may allocate by torch, besides the memory that it shares."""
@@ -38,10 +38,17 @@ class Inbox:
         self._views = _Views(self._storage, "cpu")
         self._populated = set[tuple[int, int]]()
         """(offset, length) of pages that are already mapped."""
+        self._access: dict[tuple[int, int], int] = {}
+        """What is allowed on the pages of inputs."""
 
     def decode(self, spec: protocol.Header) -> Any:
         """Return the inputs that `spec` describes; their values arrive later."""
         return storages.decode(spec, self._place)
+
+    def close(self, closed: bool) -> None:
+        """Allow nothing on the inputs' pages, or what was allowed before."""
+        for (start, length), access in self._access.items():
+            self._protect(start, length, NOTHING if closed else access)
 
     def _place(self, leaf: protocol.Header, view: View) -> torch.Tensor:
         spot = storages.Spot(*leaf["place"])
@@ -63,7 +70,8 @@ class Inbox:
             if _libc.madvise(start, length, POPULATE_WRITE) != 0:
                 for page in range(start, start + length, mmap.PAGESIZE):  # Linux before 5.14
                     ctypes.c_char.from_address(page).value = ctypes.c_char.from_address(page).value
-        self._protect(start, length, READ_WRITE if writable else READ)
+        access = self._access[start, length] = READ_WRITE if writable else READ
+        self._protect(start, length, access)
 
     def _protect(self, start: int, length: int, access: int) -> None:
         if _libc.mprotect(start, length, access) != 0:

@@ -42,7 +42,7 @@ REPORT = 4000
 OWN_REQUESTS = ("prepare", "seal", "execute", "memory")
 """Requests whose answers run nothing of the kernel's file."""
 MACHINE = os.path.join("kernel_scientist", "gpu", "machine")
-MEETING = ("triton_launches.py", "worker_setup.py", "__torch_dispatch__")
+MEETING = ("triton_launches.py", "worker_setup.py", "_dispatched")
 """Files and functions of the machine that call what a kernel passes, or torch for it: their errors may be its own."""
 MISTAKES = (TypeError, AttributeError, LookupError, NameError, AssertionError)
 """Errors that are no refusals: in code of ours they are mistakes of ours."""
@@ -70,7 +70,7 @@ class Worker:
         if settings["machine"] is not None:
             from kernel_scientist.gpu.machine.worker_setup import WorkerMachine  # imported before the fork
 
-            self.machine = WorkerMachine(settings["machine"])
+            self.machine = WorkerMachine(settings["machine"], self.host.close)
 
     def serve(self) -> None:
         """Answer requests until the evaluator closes the socket."""

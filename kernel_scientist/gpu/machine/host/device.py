@@ -54,6 +54,17 @@ class HostLaunch:
     """Whether its workgroups may wait for each other."""
 
 
+class Copy(NamedTuple):
+    """A copy by host code, or a fill (no `source`), that is done."""
+
+    to: int
+    source: int | None
+    size: int
+    to_host: bool | None
+    """Whether it is memory of the host; None: the runtime did not allocate it."""
+    from_host: bool | None
+
+
 class Device(Protocol):
     """A simulated GPU. What a function raises is raised again when the host code returns to Python."""
 
@@ -88,5 +99,13 @@ class Device(Protocol):
         ...
 
     def written(self, address: int, size: int) -> None:
-        """Take note of bytes that a copy or a fill by host code defined."""
+        """Take note of bytes that host code defined."""
+        ...
+
+    def copied(self, copy: Copy) -> None:
+        """Take note of a copy or a fill."""
+        ...
+
+    def use(self, begins: bool) -> None:
+        """Open the memory of tensors to the runtime, or close it again."""
         ...

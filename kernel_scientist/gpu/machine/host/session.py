@@ -11,8 +11,10 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int32, c_ui
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.gpu.machine.host.device import ArgumentSlot, Device, HostLaunch
+from kernel_scientist.gpu.machine.host.device import ArgumentSlot, Copy, Device, HostLaunch
 
+PLACES = (None, False, True)
+"""Whether memory is the host's, by what the stand-in says of it."""
 CLOCK_KHZ = 2_100_000
 """The clock rate that queries return; nothing is timed."""
 
@@ -50,6 +52,8 @@ _SIGNATURES: dict[str, Any] = {
     "allocated": CFUNCTYPE(None, c_uint64, c_uint64),
     "freed": CFUNCTYPE(None, c_uint64),
     "written": CFUNCTYPE(None, c_uint64, c_uint64),
+    "copied": CFUNCTYPE(None, c_uint64, c_uint64, c_uint64, c_int, c_int),
+    "use": CFUNCTYPE(None, c_int),
     "refused": CFUNCTYPE(None, c_char_p, c_char_p, c_int),
 }
 
@@ -151,6 +155,12 @@ class Session:
 
     def _written(self, address: int, size: int) -> None:
         self._device.written(address, size)
+
+    def _copied(self, to: int, source: int, size: int, to_place: int, source_place: int) -> None:
+        self._device.copied(Copy(to, source or None, size, PLACES[to_place], PLACES[source_place]))
+
+    def _use(self, begins: int) -> None:
+        self._device.use(bool(begins))
 
     def _refused(self, function: bytes, reason: bytes, is_limit: int) -> None:
         raise HostError(function.decode(), reason.decode(), bool(is_limit))

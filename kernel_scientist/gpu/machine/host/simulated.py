@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.code import Code
+from kernel_scientist.gpu.machine.device_memory import DeviceMemory
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch
-from kernel_scientist.gpu.machine.host.device import ArgumentSlot, HostLaunch, MemoryRange, Needs
+from kernel_scientist.gpu.machine.host.device import ArgumentSlot, Copy, HostLaunch, MemoryRange, Needs
 from kernel_scientist.gpu.machine.host.session import HostError
 from kernel_scientist.gpu.machine.listing import KernelDescriptor
 from kernel_scientist.gpu.machine.memory import fill
@@ -35,6 +36,8 @@ class Simulated:
     """Executes a launch."""
     call: Callable[[], Allocations | None]
     """Returns the memory of the current call; None outside of calls."""
+    memory: DeviceMemory = field(default_factory=DeviceMemory)
+    """The inputs' memory, which is closed to host code."""
     _codes: list[Code] = field(default_factory=list[Code])
     _places: dict[int, int] = field(default_factory=dict[int, int])
 
@@ -98,9 +101,19 @@ class Simulated:
             call.release(address)
 
     def written(self, address: int, size: int) -> None:
-        """Note that copies or fills by host code defined bytes."""
+        """Note that host code defined bytes."""
         if (call := self.call()) is not None:
             call.define(address, size)
+
+    def copied(self, copy: Copy) -> None:
+        """Note that a copy or a fill by host code defined bytes. On a device it takes time."""
+        if (call := self.call()) is not None:
+            call.define(copy.to, copy.size)
+            call.copied(copy)
+
+    def use(self, begins: bool) -> None:
+        """Open the memory of tensors to the runtime, or close it again."""
+        self.memory.use() if begins else self.memory.leave()
 
     def _kernel(self, code: int, name: str) -> KernelDescriptor:
         kernels = self._codes[code].kernels

@@ -24,7 +24,7 @@ class HostCode:
     def __init__(self, stand_in: str, facts: Facts, executor: Executor) -> None:
         """`stand_in`: the library that the evaluator built."""
         self._executor = executor
-        device = Simulated(facts, executor.code, executor.run, lambda: executor.allocations)
+        device = Simulated(facts, executor.code, executor.run, lambda: executor.allocations, executor.memory)
         self.session = Session(Path(stand_in), device)
         self._sources: list[Text] = []
         extension.importer = self._imported

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from kernel_scientist.gpu.fake.facts import Facts
-from kernel_scientist.gpu.machine.host.device import ArgumentSlot, HostLaunch, MemoryRange, Needs
+from kernel_scientist.gpu.machine.host.device import ArgumentSlot, Copy, HostLaunch, MemoryRange, Needs
 
 FACTS = Facts("AMD Instinct MI300X", "gfx942", 304, 64, 65536, 4 << 20, 1 << 30)
 
@@ -48,3 +48,9 @@ class Recorder:
 
     def written(self, address: int, size: int) -> None:
         self.written_to.append((address, size))
+
+    def copied(self, copy: Copy) -> None:
+        self.written(copy.to, copy.size)
+
+    def use(self, begins: bool) -> None:
+        """Its memory is always open."""

@@ -75,6 +75,19 @@ bool inside(const void* pointer, size_t bytes) {
     return place == places.end() || bytes <= place->first + place->second.bytes - (uint64_t)pointer;
 }
 
+// 1: memory of the device; 2: of the host; 0: not ours.
+int place_of(const void* pointer) {
+    std::lock_guard<std::mutex> guard(lock);
+    const auto place = around((uint64_t)pointer);
+    return place == places.end() ? 0 : place->second.host ? 2 : 1;
+}
+
+// The memory of tensors is closed to host code, but not to the runtime.
+struct Use {
+    Use() { if (machine) machine->use(1); }
+    ~Use() { if (machine) machine->use(0); }
+};
+
 hipError_t checked(const char* function, const void* pointer, size_t bytes) {
     if (!pointer) return refused(function, "one of its pointers is null", hipErrorInvalidValue);
     if (inside(pointer, bytes)) return hipSuccess;
@@ -87,8 +100,11 @@ hipError_t copy(const char* function, void* to, const void* from, size_t bytes) 
     if (!bytes) return hipSuccess;
     if (const hipError_t error = checked(function, to, bytes)) return error;
     if (const hipError_t error = checked(function, from, bytes)) return error;
-    memmove(to, from, bytes);
-    if (machine) machine->written((uint64_t)to, bytes);
+    {
+        Use use;
+        memmove(to, from, bytes);
+    }
+    if (machine) machine->copied((uint64_t)to, (uint64_t)from, bytes, place_of(to), place_of(from));
     return hipSuccess;
 }
 
@@ -106,8 +122,11 @@ hipError_t fill(const char* function, void* to, T value, size_t count) {
     if (failure()) return ended(failure());
     if (!count) return hipSuccess;
     if (const hipError_t error = checked(function, to, count * sizeof(T))) return error;
-    std::fill_n((T*)to, count, value);
-    if (machine) machine->written((uint64_t)to, count * sizeof(T));
+    {
+        Use use;
+        std::fill_n((T*)to, count, value);
+    }
+    if (machine) machine->copied((uint64_t)to, 0, count * sizeof(T), place_of(to), 0);
     return hipSuccess;
 }
 

@@ -35,6 +35,11 @@ struct Machine {
     void (*allocated)(uint64_t address, uint64_t bytes);
     void (*freed)(uint64_t address);
     void (*written)(uint64_t address, uint64_t bytes);
+    // A copy (`from`: 0 for a fill) that is done. `to_place` and `from_place`: 1 if it is the device's memory, 2 if it is
+    // the host's, 0 if the stand-in did not allocate it.
+    void (*copied)(uint64_t to, uint64_t from, uint64_t bytes, int to_place, int from_place);
+    // Open the memory of tensors to this process (1), or close it again (0).
+    void (*use)(int begins);
     // What HIP's runtime refuses, in one sentence; the first one is raised when the host code returns. `is_limit`: a device
     // would do it, and the stand-in does not.
     void (*refused)(const char* function, const char* sentence, int is_limit);
