@@ -45,7 +45,7 @@ def evaluate(
 
     named = _named(problem, target)
     params = load(params_file, overrides, named)
-    preflight.kernels(params, [Path(one) for one in (file, against) if one])
+    preflight.kernels(params, [Path(one) for one in (file, against) if one], _names_problem(problem, overrides))
     if _is_server_set():
         return _flow("evaluate", [*overrides, *_overriding(named)], params_file, file=str(file), against=_text(against))
     return single.evaluate(str(file), params, _text(against))
@@ -66,7 +66,7 @@ def check(
     from kernel_scientist.campaign import preflight, single
 
     params = load(params_file, overrides, _named(problem, target))
-    preflight.kernels(params, [Path(file)])
+    preflight.kernels(params, [Path(file)], _names_problem(problem, overrides))
     return single.check(str(file), params, is_executed)
 
 
@@ -115,7 +115,7 @@ def validate(
     named = _named(problem, target)
     params = load(params_file, overrides, named)
     file = file or champions.file(params)
-    preflight.kernels(params, [Path(one) for one in (file, against) if one])
+    preflight.kernels(params, [Path(one) for one in (file, against) if one], _names_problem(problem, overrides))
     if recorded and not against and (found := known.confirmation(Path(file), params)):
         return found
     if _is_server_set():
@@ -230,6 +230,10 @@ def _is_server_set() -> bool:
 
 def _named(problem: str | None, target: str | None) -> dict[str, str]:
     return {name: value for name, value in (("problem", problem), ("target", target)) if value is not None}
+
+
+def _names_problem(problem: str | None, overrides: Sequence[str]) -> bool:
+    return problem is not None or any(one.partition("=")[0].strip() == "problem" for one in overrides)
 
 
 def _overriding(named: dict[str, str]) -> list[str]:

@@ -33,11 +33,19 @@ def resolve(params: Params) -> tuple[Problem, Address]:
     return problem, address
 
 
-def kernels(params: Params, files: Sequence[Path]) -> None:
-    """Check kernel files: each is readable and defines `custom_kernel`; the first one's language can be evaluated."""
+def kernels(params: Params, files: Sequence[Path], is_named: bool) -> None:
+    """Check kernel files: each is readable and defines `custom_kernel`; the first one's language can be evaluated.
+
+    Unless the call names the problem (`is_named`), the first one is no seed of another problem.
+    """
     sources = [read_kernel(file) for file in files]
     _require_cache()
-    resolve(params.model_copy(update={"language": language_of(sources[0])}))
+    problem, _ = resolve(params.model_copy(update={"language": language_of(sources[0])}))
+    folder = files[0].resolve().parent
+    owner = folder.parent
+    if folder.name == "seeds" and (owner / "task.yml").is_file() and not is_named and owner != problem.folder.resolve():
+        told = f"{files[0]} is a seed of {owner.name}, and the parameter `problem` is {params.problem}"
+        raise SetupError(f"{told}: add --problem {owner.name}")
 
 
 def campaign(params: Params) -> None:

@@ -237,6 +237,13 @@ def test_an_unknown_option_is_exit_code_2(cli: Cli) -> None:
     assert cli("optimise").returncode == 2
 
 
+def test_a_seed_of_another_problem_than_params_names_asks_for_the_problem(cli: Cli) -> None:
+    told = cli("evaluate", "problems/rmsnorm/seeds/cpp_blocked.py", "--set", "target=cpu")
+    assert told.returncode == 2, told.stderr
+    assert "cpp_blocked.py is a seed of rmsnorm" in told.stderr and "add --problem rmsnorm" in told.stderr, told.stderr
+    assert "Traceback" not in told.stderr
+
+
 def test_help_lists_every_command_once_in_a_section(cli_here: Cli) -> None:
     text = cli_here("--help").stdout
     assert [*SECTIONS] == [title for title in re.findall(r"^(\w[\w ]+):$", text, re.M) if title != "Options"]

@@ -125,7 +125,7 @@ def test_programs_that_wait_for_ever_are_told(evaluator: PredictedEvaluator) -> 
     source = SEED.replace("    at = tl.program_id", f"{waits}    at = tl.program_id").replace(
         "out_ptr, n,", "out_ptr, flag_ptr, n,"
     )
-    source = source.replace("(x, out, n,", "(x, out, torch.zeros(1, dtype=torch.int32), n,")
+    source = source.replace("(x, out, n,", "(x, out, torch.zeros(1, dtype=torch.int32, device=x.device), n,")
     found = evaluated(evaluator, source)
     assert found.verdict is Verdict.INCORRECT and "deadlock of flag_ptr in copy, line 8" in found.reason, found.reason
     assert bug_taxonomy.classify(found).id == "B.5"
