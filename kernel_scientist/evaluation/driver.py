@@ -20,7 +20,7 @@ from kernel_scientist.records.kernel import Case, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import device_queue
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.client import Build, Output, ReadOnlyStoreError, Row, WorkerClient
+from kernel_scientist.workers.client import Build, InputAccessError, Output, Row, WorkerClient
 from kernel_scientist.workers.native import SLOTS
 from kernel_scientist.workers.pool import WorkerPool
 
@@ -58,7 +58,8 @@ class Driver:
         source = self.problem.adapted(source)
         if self.pool.device == "cpu" and self.pool.machine is None:
             source = on_device(source, "cpu")
-        worker.load(source, self.builder(reports), self.problem.sources)
+        device = "cuda" if self.pool.machine is not None else self.problem.device
+        worker.load(source, self.builder(reports), self.problem.read_sources(device))
 
     def row(
         self,
@@ -78,7 +79,7 @@ class Driver:
         write, inspect = (functools.partial(work, worker, inputs) for work in (self.write, self.inspect))
         try:
             return worker.run_row(list(inputs), write, inspect, room, limit_s, warm, queued)
-        except ReadOnlyStoreError as failure:
+        except InputAccessError as failure:
             case = next(iter(inputs.values())).case.name
             raise KernelFailure(failure.verdict, f"{case}: {failure.reason}", failure.evidence) from failure
 

@@ -104,6 +104,8 @@ class PredictedEvaluator:
         """
         if so_far.verdict is Verdict.OK and self.pool.machine is None:
             return so_far.model_copy(update={"verdict": Verdict.COMPILED, "reason": NOT_EXECUTED})
+        if so_far.verdict is not Verdict.OK:
+            return so_far
         benchmarks = self.profile.benchmarks
         counted, launches = [case.name for case in benchmarks], so_far.compile.launches if so_far.compile else ()
         work = TimedCases(self.driver, self.timed_inputs, benchmarks, launches, counted)

@@ -35,6 +35,6 @@ class TimedInputs:
     def _drawing(self, case: Case) -> Future[InputSet]:
         with self._lock:
             known = self._sets.get(case.name)
-            if known is None or known.cancelled() or (known.done() and known.exception()):
+            if known is None or (known.done() and (known.cancelled() or known.exception())):
                 known = self._sets[case.name] = self._thread.submit(self._generator.draw, case)
             return known

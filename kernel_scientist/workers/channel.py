@@ -59,11 +59,13 @@ class Channel:
 
     def log_tail(self) -> str:
         """Return the end of what the worker printed."""
-        size, most = os.fstat(self.log).st_size, LOG_TAIL + MOST_TRACE
-        whole = os.pread(self.log, most, max(0, size - most)).decode(errors="replace")
-        printed, fault, trace = whole.partition(FAULT)
+        printed, fault, trace = self._log_end().partition(FAULT)
         text = (printed + fault + "".join(filter(None, map(_of_kernel, trace.splitlines(True)))))[-LOG_TAIL:].strip()
         return f"its last output: {text}" if text else "it printed nothing"
+
+    def _log_end(self) -> str:
+        size, most = os.fstat(self.log).st_size, LOG_TAIL + MOST_TRACE
+        return os.pread(self.log, most, max(0, size - most)).decode(errors="replace")
 
     def _ask(
         self, request: protocol.Header, answer: str, doing: str, buffers: Sequence[protocol.Buffer] = ()

@@ -61,8 +61,12 @@ class ExecutionMode:
         return {"seconds": self.seconds, "tuned": tuned, **kind}
 
 
-class ReadOnlyStoreError(KernelFailure):
-    """A kernel stored to an input that it may only read."""
+IN_TORCH = " in _dispatched\n"
+"""A frame of a traceback: `Allocations` runs an operation of torch."""
+
+
+class InputAccessError(KernelFailure):
+    """A kernel stored to an input that it may only read, or its host code accessed one in a GPU's memory."""
 
 
 @dataclass(frozen=True)
@@ -231,13 +235,17 @@ class WorkerClient(Channel):
                 found = FRAME.search("".join(failure.evidence).partition(FAULT)[2])
                 line = f" (kernel.py, line {found[1]})" if found else ""
                 names = " and ".join(map(str, content.items))
-                if self.simulates_gpu:  # the machine checks each address of a launch before it accesses it
+                if self.simulates_gpu and not self._is_in_torch():  # the machine itself checks a launch's addresses
                     reason = f"its host code accessed input {names}, which lies in the GPU's memory, in {doing}{line}"
-                    return KernelFailure(Verdict.CRASHED, reason, failure.evidence)
+                    return InputAccessError(Verdict.CRASHED, reason, failure.evidence)
                 which = f"input {names}, which is" if len(content.items) == 1 else f"inputs {names}, which are"
                 reason = f"it wrote {where} {which} read-only, in {doing}{line}"
-                return ReadOnlyStoreError(Verdict.INCORRECT, reason, failure.evidence)
+                return InputAccessError(Verdict.INCORRECT, reason, failure.evidence)
         return failure
+
+    def _is_in_torch(self) -> bool:
+        """Whether a worker ended in an operation of torch, to which all inputs are open: it can only have written."""
+        return IN_TORCH in self._log_end().partition(FAULT)[2]
 
     def _copied(
         self, slots: Sequence[int], places: tuple[Place, ...] | None, most_bytes: int

@@ -1,7 +1,7 @@
 """Makes torch report a GPU that is not present.
 
 Tensors of that GPU lie in main memory. Queries about the device are answered from the table of GPUs. Runs in untrusted
-processes, so it imports only the standard library, torch and `facts`.
+processes, so it imports only the standard library, torch, and modules of this package.
 """
 
 import contextlib
@@ -17,6 +17,8 @@ from kernel_scientist.gpu.fake import host_tensors
 from kernel_scientist.gpu.fake.facts import Facts
 
 DEVICE = torch.device("cuda", 0)
+UNCHANGED: tuple[Any, ...] = (torch.device, torch._C._nn._parse_to)  # pyright: ignore
+"""Functions that only read which device is meant; the other one is what `Module.to` calls."""
 HIP, CUDA = "6.4.43482", "12.8"
 """The values of `torch.version.hip` and `torch.version.cuda`: releases that torch 2.13 was built for."""
 
@@ -29,10 +31,12 @@ class _Elsewhere(TorchFunctionMode):
         if (told := _TOLD.get(getattr(func, "__self__", func))) and func.__name__ in ("__get__", "get_device"):
             return told[host_tensors.is_host(args[0])]
         if func in (torch.Tensor.numpy, torch.Tensor.__array__):
-            if not (kwargs.pop("force", False) or host_tensors.is_host(args[0])):
+            if not host_tensors.is_gpu(args[0]):
+                return func(*args, **kwargs)
+            if not kwargs.get("force"):
                 raise TypeError(host_tensors.NUMPY)
             return func(host_tensors.fetched(args[0]), *args[1:], **kwargs)
-        if func is torch.device:
+        if func in UNCHANGED:
             return func(*args, **kwargs)
         return self._placed(func, args, kwargs)
 
@@ -42,13 +46,17 @@ class _Elsewhere(TorchFunctionMode):
         to_host = host_tensors.goes_to_host(func, args, kwargs)
         given = list(host_tensors.tensors((args, kwargs)))
         are_host = [host_tensors.is_host(one) for one in given]
-        is_fetch = host_tensors.fetches(func, args, to_host)
+        is_fetch = host_tensors.fetches(func, args, kwargs, to_host)
         with host_tensors.fetching() if is_fetch else contextlib.nullcontext():
             result = _in_main_memory(func, args, kwargs)
-            if to_host is not None and given and are_host[0] != to_host:
-                return host_tensors.moved(result, given[0], to_host)
-        if to_host or (to_host is None and all(are_host)):
-            host_tensors.keep(result, is_pinned)
+            if given and (to_host or are_host[0]) and to_host not in (None, are_host[0]):
+                return host_tensors.moved(result, given[0], bool(to_host))
+        if to_host is None and any(map(host_tensors.is_gpu, given)):
+            to_host = False
+        elif to_host is None and (is_pinned or (given and all(are_host))):
+            to_host = True
+        if to_host is not None:
+            host_tensors.keep(result, to_host, is_pinned)
         return result
 
 

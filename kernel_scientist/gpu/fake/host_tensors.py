@@ -1,5 +1,8 @@
 """Tells tensors of the host from those of the fake GPU: all of them lie in main memory.
 
+A tensor that was created without a device may be either, because files are also run that were written for a CPU: it
+passes for the GPU's, and may be used on the host.
+
 Runs in untrusted processes, so it imports only torch.
 """
 
@@ -14,10 +17,10 @@ NUMPY = "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to c
 """What torch says."""
 OTHERS = (torch.Tensor.to, torch.Tensor.type_as)
 """Functions whose second tensor says where the result is."""
-_storages: dict[int, StorageWeakRef] = {}
-"""Storages of the host. A weak reference keeps the number from being used again."""
+_storages: dict[int, tuple[StorageWeakRef, bool]] = {}
+"""Storages, and whether they are the host's. A weak reference keeps the number from being used again."""
 _pinned = set[int]()
-"""Those of them that a GPU can access as well."""
+"""Those of the host that a GPU can access as well."""
 _MOST = 1000
 """Storages after which those that are gone are forgotten."""
 _fetching = 0
@@ -38,25 +41,35 @@ def tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def is_host(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is the host's. One of which nothing is known is the GPU's."""
-    return bool(_storages) and _number(tensor) in _storages
+    """Whether a tensor is known to be the host's."""
+    return _is_host(tensor) is True
+
+
+def is_gpu(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is known to be the GPU's."""
+    return _is_host(tensor) is False
 
 
 def is_out_of_reach(tensor: torch.Tensor) -> bool:
-    """Whether a GPU cannot access a tensor's memory."""
+    """Whether a GPU cannot access a tensor's memory, as far as is known."""
     return is_host(tensor) and _number(tensor) not in _pinned
 
 
-def keep(result: Any, pinned: bool = False) -> None:
-    """Note that the tensors of a result are the host's. `pinned`: a GPU can access them as well."""
+def _is_host(tensor: torch.Tensor) -> bool | None:
+    number = _number(tensor) if _storages else None
+    return _storages[number][1] if number in _storages else None
+
+
+def keep(result: Any, host: bool, pinned: bool = False) -> None:
+    """Note where the tensors of a result are. `pinned`: a GPU can access the host's as well."""
     for tensor in tensors(result):
         number = _number(tensor)
         if number is not None and number not in _storages:
             if len(_storages) >= _MOST:
-                for gone in [n for n, storage in _storages.items() if storage.expired()]:
+                for gone in [n for n, (storage, _) in _storages.items() if storage.expired()]:
                     del _storages[gone]
                 _pinned.intersection_update(_storages)
-            _storages[number] = StorageWeakRef(tensor.untyped_storage())
+            _storages[number] = StorageWeakRef(tensor.untyped_storage()), host
         if number is not None and pinned:
             _pinned.add(number)
 
@@ -65,8 +78,7 @@ def moved(result: Any, given: torch.Tensor, to_host: bool) -> Any:
     """Return what a function returned that moves a tensor between host and GPU; its memory is not the tensor's."""
     if isinstance(result, torch.Tensor) and _number(result) == _number(given):
         result = result.clone()
-    if to_host:
-        keep(result)
+    keep(result, to_host)
     return result
 
 
@@ -94,10 +106,10 @@ def is_fetching() -> bool:
     return _fetching > 0
 
 
-def fetches(func: Any, args: Any, to_host: bool | None) -> bool:
+def fetches(func: Any, args: Any, kwargs: dict[str, Any], to_host: bool | None) -> bool:
     """Whether a function copies values of the GPU's to the host."""
-    if func is torch.Tensor.copy_:
-        return is_host(args[0]) and len(args) > 1 and isinstance(args[1], torch.Tensor) and not is_host(args[1])
+    if func in (torch.Tensor.copy_, torch.Tensor.__setitem__):
+        return is_host(args[0]) and any(map(is_gpu, tensors((args[1:], kwargs))))
     return bool(to_host) and func in (torch.Tensor.cpu, torch.Tensor.to) and not is_host(args[0])
 
 
@@ -139,5 +151,5 @@ def _is_host_name(device: Any) -> bool:
 def _number(tensor: torch.Tensor) -> int | None:
     try:
         return tensor.untyped_storage()._cdata  # pyright: ignore[reportPrivateUsage]
-    except (NotImplementedError, RuntimeError):  # sparse tensors, for example
+    except (NotImplementedError, RuntimeError, ValueError):  # sparse or uninitialised ones, for example
         return None

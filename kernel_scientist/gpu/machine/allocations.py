@@ -4,6 +4,7 @@ Memory that nobody wrote holds a pattern of bytes, so that a kernel that relies 
 workers: standard library, numpy and torch only.
 """
 
+import contextlib
 import ctypes
 from collections.abc import Callable, Collection
 from typing import Any
@@ -16,9 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kernel_scientist.gpu.fake import host_tensors
 from kernel_scientist.gpu.fake.host_tensors import tensors
 from kernel_scientist.gpu.machine.counts import MOST_OPERATIONS, MOST_STORAGES
-from kernel_scientist.gpu.machine.device_memory import DeviceMemory
-from kernel_scientist.gpu.machine.host.device import Copy
-from kernel_scientist.gpu.machine.memory import Memory, fill
+from kernel_scientist.gpu.machine.input_memory import InputMemory
+from kernel_scientist.gpu.machine.memory import Copy, Memory, fill
 
 EMPTY = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
 """Operations that return memory that nobody wrote."""
@@ -66,11 +66,11 @@ def _writes(operation: Any) -> bool:
 class Allocations(TorchDispatchMode):
     """Knows the memory of one call. Within the context it follows what torch allocates."""
 
-    def __init__(self, data: Any, writable: Collection[int], pattern: int, device: DeviceMemory | None = None) -> None:
+    def __init__(self, data: Any, writable: Collection[int], pattern: int, device: InputMemory | None = None) -> None:
         """`data`: the inputs, of which those at `writable` may be written. `pattern`: a byte. `device`: the inputs'
         memory."""
         super().__init__()
-        self._device = device or DeviceMemory()
+        self._device = device or InputMemory()
         self.pattern = pattern
         self.launches: Callable[[], int] = int
         """Returns the number of launches so far."""
@@ -93,8 +93,15 @@ class Allocations(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation of torch; remember what it allocated."""
-        with self._device.used():
-            return self._dispatched(func, args, kwargs or {})
+        kwargs = kwargs or {}
+        is_own = func.namespace == "aten"  # other operators run code of the submission's
+        reached = (not is_own or not is_view(func)) and any(map(self._is_input, tensors((args, kwargs))))
+        with self._device.used() if reached or not is_own else contextlib.nullcontext():
+            return self._dispatched(func, args, kwargs)
+
+    def _is_input(self, tensor: torch.Tensor) -> bool:
+        plain = tensor.layout is torch.strided and not tensor.is_meta
+        return plain and tensor.untyped_storage().data_ptr() in self._given
 
     def _dispatched(self, func: Any, args: Any, kwargs: Any) -> Any:
         result = func(*args, **kwargs)

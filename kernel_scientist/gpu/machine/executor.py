@@ -17,8 +17,8 @@ from kernel_scientist.gpu.machine.checking import Checks, RunOutcome
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.defect import Defect
 from kernel_scientist.gpu.machine.defects import defects
-from kernel_scientist.gpu.machine.device_memory import DeviceMemory
 from kernel_scientist.gpu.machine.dispatch import HOST_CALLS, Grid, KernelLaunch, Options
+from kernel_scientist.gpu.machine.input_memory import InputMemory
 from kernel_scientist.gpu.machine.launch import Fault, Finding, LaunchResult, NotSimulatedError
 from kernel_scientist.gpu.machine.library import Library
 from kernel_scientist.gpu.machine.listing import ListingError
@@ -73,7 +73,7 @@ class Executor:
     """Whether matrix instructions add their products in descending order."""
     sampler: Sampler | None = None
     """How launches are counted; None: they are not."""
-    memory: DeviceMemory = field(default_factory=DeviceMemory)
+    memory: InputMemory = field(default_factory=InputMemory)
     """The inputs' memory, which is closed to host code."""
     launched: list[Launched] = field(default_factory=list[Launched])
     findings: list[tuple[str, Grid, Finding]] = field(default_factory=list[tuple[str, Grid, Finding]])

@@ -7,12 +7,25 @@ import ctypes
 import mmap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from kernel_scientist.gpu.machine.program import Array
 
 ALLOCATION = np.dtype([("start", "u8"), ("bytes", "u8"), ("writable", "u4"), ("reserved", "u4")], align=True)
+
+
+class Copy(NamedTuple):
+    """A copy by host code, or a fill (no `source`), that is done."""
+
+    to: int
+    source: int | None
+    size: int
+    to_host: bool | None
+    """Whether it is memory of the host; None: the runtime did not allocate it."""
+    from_host: bool | None
+
 
 LARGE = 256 << 20
 """Bytes from which on an allocation is not written to before a kernel does: it may use little of it."""

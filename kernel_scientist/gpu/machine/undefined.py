@@ -14,7 +14,7 @@ from kernel_scientist.gpu.fake.host_tensors import tensors
 from kernel_scientist.gpu.machine import memory
 from kernel_scientist.gpu.machine.allocations import EMPTY, Allocations, extent, is_view, runs
 from kernel_scientist.gpu.machine.checking import Checks, Tensor
-from kernel_scientist.gpu.machine.device_memory import DeviceMemory
+from kernel_scientist.gpu.machine.input_memory import InputMemory
 from kernel_scientist.gpu.machine.program import Array
 from kernel_scientist.gpu.machine.shadow import Reach
 
@@ -23,7 +23,7 @@ class CheckedAllocations(Allocations):
     """Allocations whose undefined bytes are known."""
 
     def __init__(
-        self, data: Any, writable: Collection[int], checks: Checks, seed: int, device: DeviceMemory | None = None
+        self, data: Any, writable: Collection[int], checks: Checks, seed: int, device: InputMemory | None = None
     ) -> None:
         """`data`: the inputs, of which those at `writable` may be written. `device`: the inputs' memory."""
         super().__init__(data, writable, 0, device)

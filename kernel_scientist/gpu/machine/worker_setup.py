@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import _tensor_str
 
 from kernel_scientist.gpu.fake import host_tensors
 from kernel_scientist.gpu.fake.device import pretended, replaced
@@ -23,9 +24,9 @@ from kernel_scientist.gpu.fake.host_tensors import tensors
 from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.machine.allocations import Allocations, extent
 from kernel_scientist.gpu.machine.checking import Checks
-from kernel_scientist.gpu.machine.device_memory import DeviceMemory
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.host.worker import HostCode
+from kernel_scientist.gpu.machine.input_memory import InputMemory
 from kernel_scientist.gpu.machine.sampler import Sampler, reported
 from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
 from kernel_scientist.gpu.machine.undefined import CheckedAllocations
@@ -51,7 +52,7 @@ class WorkerMachine:
         self.facts = Facts(**settings["facts"])
         self.writes: tuple[int, ...] = tuple(settings["writes"])
         self.writable = (*self.writes, *settings["updates"])
-        self.memory = DeviceMemory(close)
+        self.memory = InputMemory(close)
         self.executor = Executor(LIBRARY, settings["threads"], self.facts, memory=self.memory)
         self.triton = TritonLaunches(self.facts, self.executor)
         self.host = HostCode(STAND_IN, self.facts, self.executor) if STAND_IN else None
@@ -103,6 +104,7 @@ class WorkerMachine:
                 for position in self.writes:
                     for tensor in tensors(items[position]):
                         allocations.poison(tensor)
+            host_tensors.keep(data, host=False)
             try:
                 with self.pretending(), _lists(), allocations, self.memory.closed():
                     output = kernel(data)
@@ -157,13 +159,16 @@ class WorkerMachine:
 
 
 def _lists() -> AbstractContextManager[None]:
-    """Bring the values of a tensor of the GPU to the host within the context, before torch makes a list of them."""
-    listed = torch.Tensor.tolist
+    """Bring the values of a tensor of the GPU to the host within the context, before torch lists or prints them."""
+    listed, printed = torch.Tensor.tolist, _tensor_str._str  # pyright: ignore[reportPrivateUsage]
 
     def tolist(tensor: torch.Tensor) -> Any:
         return listed(host_tensors.fetched(tensor))
 
-    return replaced([(torch.Tensor, "tolist", tolist)])
+    def text(tensor: torch.Tensor, **options: Any) -> str:
+        return printed(host_tensors.fetched(tensor), **options)
+
+    return replaced([(torch.Tensor, "tolist", tolist), (_tensor_str, "_str", text)])
 
 
 def _known(tensor: torch.Tensor) -> list[tuple[int, int]]:

@@ -21,6 +21,8 @@ from kernel_scientist.workers.runtime import DeviceMapping, Runtime
 
 NOTHING, READ, READ_WRITE = 0, 1, 3
 POPULATE_WRITE = 23
+SMALL = 256 << 10
+"""Bytes of an input's pages that are never closed: sizes and offsets that host code reads, in C++ without a copy."""
 MOST_OF_GPU = 1 / 3
 """Part of a GPU's memory that a worker may allocate by torch, besides the memory that it shares."""
 _libc: Any = ctypes.CDLL(None, use_errno=True)
@@ -45,10 +47,15 @@ class Inbox:
         """Return the inputs that `spec` describes; their values arrive later."""
         return storages.decode(spec, self._place)
 
+    def forget(self) -> None:
+        """Forget which pages hold inputs: others follow."""
+        self._access.clear()
+
     def close(self, closed: bool) -> None:
-        """Allow nothing on the inputs' pages, or what was allowed before."""
+        """Allow nothing on the pages of large inputs, or what was allowed before."""
         for (start, length), access in self._access.items():
-            self._protect(start, length, NOTHING if closed else access)
+            if length > SMALL:
+                self._protect(start, length, NOTHING if closed else access)
 
     def _place(self, leaf: protocol.Header, view: View) -> torch.Tensor:
         spot = storages.Spot(*leaf["place"])

@@ -132,6 +132,7 @@ class Worker:
         return path
 
     def _prepare(self, request: protocol.Header, _: list[bytearray]) -> Answer:
+        self.host.forget()
         for item in request["items"]:
             self.data[int(item["slot"])] = self.inbox.decode(item["data"])
         return {"op": "ready"}, []

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from kernel_scientist.gpu.fake.facts import Facts
+from kernel_scientist.gpu.machine.memory import Copy
 
 
 class MemoryRange(NamedTuple):
@@ -54,17 +55,6 @@ class HostLaunch:
     """Whether its workgroups may wait for each other."""
 
 
-class Copy(NamedTuple):
-    """A copy by host code, or a fill (no `source`), that is done."""
-
-    to: int
-    source: int | None
-    size: int
-    to_host: bool | None
-    """Whether it is memory of the host; None: the runtime did not allocate it."""
-    from_host: bool | None
-
-
 class Device(Protocol):
     """A simulated GPU. What a function raises is raised again when the host code returns to Python."""
 
@@ -107,5 +97,5 @@ class Device(Protocol):
         ...
 
     def use(self, begins: bool) -> None:
-        """Open the memory of tensors to the runtime, or close it again."""
+        """Open the inputs' memory to the runtime, or close it again."""
         ...

@@ -11,7 +11,8 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_int, c_int32, c_ui
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.gpu.machine.host.device import ArgumentSlot, Copy, Device, HostLaunch
+from kernel_scientist.gpu.machine.host.device import ArgumentSlot, Device, HostLaunch
+from kernel_scientist.gpu.machine.memory import Copy
 
 PLACES = (None, False, True)
 """Whether memory is the host's, by what the stand-in says of it."""

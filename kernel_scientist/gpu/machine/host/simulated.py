@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.code import Code
-from kernel_scientist.gpu.machine.device_memory import DeviceMemory
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch
-from kernel_scientist.gpu.machine.host.device import ArgumentSlot, Copy, HostLaunch, MemoryRange, Needs
+from kernel_scientist.gpu.machine.host.device import ArgumentSlot, HostLaunch, MemoryRange, Needs
 from kernel_scientist.gpu.machine.host.session import HostError
+from kernel_scientist.gpu.machine.input_memory import InputMemory
 from kernel_scientist.gpu.machine.listing import KernelDescriptor
-from kernel_scientist.gpu.machine.memory import fill
+from kernel_scientist.gpu.machine.memory import Copy, fill
 from kernel_scientist.hardware import occupancy
 
 Grid = tuple[int, int, int]
@@ -36,7 +36,7 @@ class Simulated:
     """Executes a launch."""
     call: Callable[[], Allocations | None]
     """Returns the memory of the current call; None outside of calls."""
-    memory: DeviceMemory = field(default_factory=DeviceMemory)
+    memory: InputMemory = field(default_factory=InputMemory)
     """The inputs' memory, which is closed to host code."""
     _codes: list[Code] = field(default_factory=list[Code])
     _places: dict[int, int] = field(default_factory=dict[int, int])
@@ -106,13 +106,12 @@ class Simulated:
             call.define(address, size)
 
     def copied(self, copy: Copy) -> None:
-        """Note that a copy or a fill by host code defined bytes. On a device it takes time."""
+        """Note a copy or a fill by host code. On a device it takes time."""
         if (call := self.call()) is not None:
-            call.define(copy.to, copy.size)
             call.copied(copy)
 
     def use(self, begins: bool) -> None:
-        """Open the memory of tensors to the runtime, or close it again."""
+        """Open the inputs' memory to the runtime, or close it again."""
         self.memory.use() if begins else self.memory.leave()
 
     def _kernel(self, code: int, name: str) -> KernelDescriptor:

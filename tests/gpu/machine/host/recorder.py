@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 
 from kernel_scientist.gpu.fake.facts import Facts
-from kernel_scientist.gpu.machine.host.device import ArgumentSlot, Copy, HostLaunch, MemoryRange, Needs
+from kernel_scientist.gpu.machine.host.device import ArgumentSlot, HostLaunch, MemoryRange, Needs
+from kernel_scientist.gpu.machine.memory import Copy
 
 FACTS = Facts("AMD Instinct MI300X", "gfx942", 304, 64, 65536, 4 << 20, 1 << 30)
 
@@ -50,7 +51,7 @@ class Recorder:
         self.written_to.append((address, size))
 
     def copied(self, copy: Copy) -> None:
-        self.written(copy.to, copy.size)
+        """What it wrote is told before."""
 
     def use(self, begins: bool) -> None:
         """Its memory is always open."""

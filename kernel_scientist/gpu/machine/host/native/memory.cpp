@@ -82,7 +82,7 @@ int place_of(const void* pointer) {
     return place == places.end() ? 0 : place->second.host ? 2 : 1;
 }
 
-// The memory of tensors is closed to host code, but not to the runtime.
+// The inputs' memory is closed to host code, but not to the runtime.
 struct Use {
     Use() { if (machine) machine->use(1); }
     ~Use() { if (machine) machine->use(0); }
@@ -95,38 +95,49 @@ hipError_t checked(const char* function, const void* pointer, size_t bytes) {
                    hipErrorInvalidValue);
 }
 
-hipError_t copy(const char* function, void* to, const void* from, size_t bytes) {
+// Rows of a copy; it is one copy to the device.
+struct Rows {
+    size_t to_pitch, from_pitch, width, height;
+};
+
+hipError_t copy(const char* function, void* to, const void* from, const Rows& rows, int to_place, int from_place) {
     if (failure()) return ended(failure());
-    if (!bytes) return hipSuccess;
-    if (const hipError_t error = checked(function, to, bytes)) return error;
-    if (const hipError_t error = checked(function, from, bytes)) return error;
+    if (!rows.width || !rows.height) return hipSuccess;
+    if (const hipError_t error = checked(function, to, (rows.height - 1) * rows.to_pitch + rows.width)) return error;
+    if (const hipError_t error = checked(function, from, (rows.height - 1) * rows.from_pitch + rows.width)) return error;
     {
         Use use;
-        memmove(to, from, bytes);
+        for (size_t row = 0; row < rows.height; ++row)
+            memmove((char*)to + row * rows.to_pitch, (const char*)from + row * rows.from_pitch, rows.width);
     }
-    if (machine) machine->copied((uint64_t)to, (uint64_t)from, bytes, place_of(to), place_of(from));
+    if (!machine) return hipSuccess;
+    for (size_t row = 0; row < rows.height; ++row) machine->written((uint64_t)to + row * rows.to_pitch, rows.width);
+    machine->copied((uint64_t)to, (uint64_t)from, rows.width * rows.height, to_place, from_place);
     return hipSuccess;
+}
+
+hipError_t copy(const char* function, void* to, const void* from, size_t bytes) {
+    return copy(function, to, from, {bytes, bytes, bytes, 1}, place_of(to), place_of(from));
 }
 
 hipError_t copy_rows(const char* function, void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                      size_t height) {
     if (to_pitch < width || from_pitch < width) return ended(hipErrorInvalidValue);
-    for (size_t row = 0; row < height; ++row)
-        if (const hipError_t error = copy(function, (char*)to + row * to_pitch, (char*)from + row * from_pitch, width))
-            return error;
-    return hipSuccess;
+    return copy(function, to, from, {to_pitch, from_pitch, width, height}, place_of(to), place_of(from));
 }
 
 template <typename T>
-hipError_t fill(const char* function, void* to, T value, size_t count) {
+hipError_t fill(const char* function, void* to, T value, size_t count, size_t pitch = 0, size_t height = 1) {
     if (failure()) return ended(failure());
-    if (!count) return hipSuccess;
-    if (const hipError_t error = checked(function, to, count * sizeof(T))) return error;
+    if (!count || !height) return hipSuccess;
+    if (const hipError_t error = checked(function, to, (height - 1) * pitch + count * sizeof(T))) return error;
     {
         Use use;
-        std::fill_n((T*)to, count, value);
+        for (size_t row = 0; row < height; ++row) std::fill_n((T*)((char*)to + row * pitch), count, value);
     }
-    if (machine) machine->copied((uint64_t)to, 0, count * sizeof(T), place_of(to), 0);
+    if (!machine) return hipSuccess;
+    for (size_t row = 0; row < height; ++row) machine->written((uint64_t)to + row * pitch, count * sizeof(T));
+    machine->copied((uint64_t)to, 0, count * sizeof(T) * height, place_of(to), 0);
     return hipSuccess;
 }
 
@@ -149,7 +160,9 @@ hipError_t copy_symbol(const char* function, const void* symbol, void* with, siz
     if (offset > size || bytes > size - offset)
         return refused(function, "it copies " + std::to_string(bytes) + " bytes at " + std::to_string(offset) +
                        " of a variable of " + std::to_string(size), hipErrorInvalidValue);
-    return to ? copy(function, address + offset, with, bytes) : copy(function, with, address + offset, bytes);
+    const Rows rows = {bytes, bytes, bytes, 1};
+    return to ? copy(function, address + offset, with, rows, 1, place_of(with))
+              : copy(function, with, address + offset, rows, place_of(with), 1);
 }
 
 }  // namespace
@@ -277,10 +290,7 @@ SERVED hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, size_t count, 
     return fill("hipMemsetD32Async", to, value, count);
 }
 SERVED hipError_t hipMemset2D(void* to, size_t pitch, int value, size_t width, size_t height) {
-    for (size_t row = 0; row < height; ++row)
-        if (const hipError_t error = fill<unsigned char>("hipMemset2D", (char*)to + row * pitch, value, width))
-            return error;
-    return hipSuccess;
+    return fill<unsigned char>("hipMemset2D", to, value, width, pitch, height);
 }
 SERVED hipError_t hipMemset2DAsync(void* to, size_t pitch, int value, size_t width, size_t height, hipStream_t) {
     return hipMemset2D(to, pitch, value, width, height);

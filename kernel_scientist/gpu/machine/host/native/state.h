@@ -38,7 +38,7 @@ struct Machine {
     // A copy (`from`: 0 for a fill) that is done. `to_place` and `from_place`: 1 if it is the device's memory, 2 if it is
     // the host's, 0 if the stand-in did not allocate it.
     void (*copied)(uint64_t to, uint64_t from, uint64_t bytes, int to_place, int from_place);
-    // Open the memory of tensors to this process (1), or close it again (0).
+    // Open the inputs' memory to this process (1), or close it again (0).
     void (*use)(int begins);
     // What HIP's runtime refuses, in one sentence; the first one is raised when the host code returns. `is_limit`: a device
     // would do it, and the stand-in does not.

@@ -19,6 +19,7 @@ from tests.conftest import ROOT
 TOOLS = hip.find()
 needs_hip = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
 SEED = """import ctypes
+import threading
 import numpy as np
 import torch
 import triton
@@ -53,7 +54,7 @@ LINE = next(n for n, line in enumerate(HIP.splitlines(), 1) if line.startswith(L
 def evaluator() -> Iterator[PredictedEvaluator]:
     problem = problems.find("identity")
     small = problem.profile("full")
-    problem = replace(problem, profiles={**problem.profiles, "full": replace(small, benchmarks=small.benchmarks[:1])})
+    problem = replace(problem, profiles={**problem.profiles, "full": replace(small, benchmarks=small.benchmarks[-1:])})
     harness = Harness(call_timeout_s=60, import_timeout_s=60, noise_runs=0, executed_s=1)
     with WorkerPool(harness, "cpu", machine=prepared.simulated(problem, gpus.MI300X, threads=1)) as pool:
         yield PredictedEvaluator(problem, "auto", harness, pool, gpus.MI300X)
@@ -80,10 +81,13 @@ def triton(table: str = ONES, more: str = "pass") -> str:
         (f"torch.nn.Parameter({HOST_ONES}, requires_grad=False).to(device=torch.device('cuda', 0))", "pass"),
         ("torch.from_numpy(np.ones(4, np.float16)).pin_memory()", "pass"),
         (ONES, "assert TABLE.is_cuda and TABLE.device.type == 'cuda' and TABLE.get_device() == 0"),
+        (ONES, "assert torch.ones(4).numpy().sum() == 4 and torch.from_numpy(np.ones(4)).numpy().sum() == 4"),
+        (ONES, "h = x.cpu(); assert not h.is_cuda and h.is_cpu and h.device.type == 'cpu' and h.get_device() == -1"),
         (
-            ONES,
-            "t = torch.ones(4); assert not t.is_cuda and t.is_cpu and t.device.type == 'cpu' and t.numpy().sum() == 4",
+            "torch.nn.Linear(4, 1, dtype=torch.float16).requires_grad_(False).to('cuda').weight.fill_(1)",
+            "assert TABLE.is_cuda",
         ),
+        (ONES, "print(x, x[:3]); threading.Thread(target=lambda: x[:3].shape).start()"),
         (ONES, "torch.set_default_device('cuda'); t = torch.ones(4); torch.set_default_device(None); assert t.is_cuda"),
     ],
 )
@@ -95,7 +99,7 @@ def test_a_tensor_is_where_it_was_put(table: str, more: str, evaluator: Predicte
 @pytest.mark.parametrize(
     ("table", "more", "words"),
     [
-        (HOST_ONES, "pass", "Pointer argument (table_ptr) cannot be accessed from Triton (cpu tensor?)"),
+        (f"{HOST_ONES}.to('cpu')", "pass", "Pointer argument (table_ptr) cannot be accessed from Triton (cpu tensor?)"),
         (f"{ONES}.cpu()", "pass", "Pointer argument (table_ptr)"),
         (f"{ONES}.to('cpu')", "pass", "Pointer argument (table_ptr)"),
         (ONES, "out.copy_(torch.from_numpy(x.numpy().copy()))", "can't convert cuda:0 device type tensor to numpy"),
@@ -109,7 +113,7 @@ def test_what_fails_on_a_gpu_fails_here(table: str, more: str, words: str, evalu
 
 
 @pytest.mark.parametrize(
-    "more", ["x.cpu().numpy()", "x.tolist()", "x.numpy(force=True)", "torch.empty(2).copy_(x[:2])"]
+    "more", ["x.cpu().numpy()", "x.tolist()", "x.numpy(force=True)", "torch.empty(2, device='cpu').copy_(x[:2])"]
 )
 def test_a_call_that_brings_values_to_the_host_is_right_and_has_no_prediction(
     more: str, evaluator: PredictedEvaluator
@@ -117,6 +121,11 @@ def test_a_call_that_brings_values_to_the_host_is_right_and_has_no_prediction(
     found = evaluated(evaluator, triton(more=f"assert len({more}) > 0"))
     assert found.verdict is Verdict.OK and not found.predictions, found
     assert found.compile and any("brings values to the host" in one for one in found.compile.missed), found.compile
+
+
+def test_an_operation_of_torch_that_writes_to_a_read_only_input_is_named(evaluator: PredictedEvaluator) -> None:
+    found = evaluated(evaluator, triton(more="x.mul_(1)"))
+    assert found.verdict is Verdict.INCORRECT and "it wrote to input 0, which is read-only" in found.reason, found
 
 
 @needs_hip

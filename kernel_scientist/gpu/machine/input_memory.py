@@ -1,22 +1,23 @@
 """Keeps a submission's host code away from the inputs, as they lie in the memory of a GPU that is not here.
 
 Otherwise host code could compute with them, and a prediction, which counts what the GPU does, would not see it.
-Memory that torch allocates is not closed. Runs in workers: the standard library only.
+Small inputs, and memory that torch or `hipMalloc` allocates, are not closed. Runs in workers: standard library only.
 """
 
 import contextlib
 import threading
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
-class DeviceMemory:
+class InputMemory:
     """The inputs' memory of a worker. An access while it is closed ends the process."""
 
     protect: Callable[[bool], object] = bool
     """Closes it (True) or opens it; `bool`: it is always open."""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: Any = field(default_factory=threading.RLock)
     _users: int = 1
 
     @contextlib.contextmanager
