@@ -94,6 +94,10 @@ class Allocations(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation of torch; remember what it allocated."""
         kwargs = kwargs or {}
+        if func.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):  # pyright: ignore
+            with self:  # in inference mode torch itself does not divide such operations
+                if (result := func.decompose(*args, **kwargs)) is not NotImplemented:
+                    return result
         is_own = func.namespace == "aten"  # other operators run code of the submission's
         reached = (not is_own or not is_view(func)) and any(map(self._is_input, tensors((args, kwargs))))
         with self._device.used() if reached or not is_own else contextlib.nullcontext():
