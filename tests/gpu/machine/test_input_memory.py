@@ -89,7 +89,7 @@ def triton(table: str = ONES, more: str = "pass") -> str:
         ),
         (
             ONES,
-            "torch.inference_mode()(lambda: x[x.numel() % 2 :].view(2, -1).T.contiguous().to(torch.float32).flatten())()",
+            "torch.inference_mode()(lambda: x[x.numel() % 2 :].view(2, -1).T.contiguous().float().flatten())()",
         ),
         (ONES, "print(x, x[:3]); threading.Thread(target=lambda: x[:3].shape).start()"),
         (ONES, "torch.set_default_device('cuda'); t = torch.ones(4); torch.set_default_device(None); assert t.is_cuda"),
