@@ -21,8 +21,8 @@ from kernel_scientist.workers.runtime import DeviceMapping, Runtime
 
 NOTHING, READ, READ_WRITE = 0, 1, 3
 POPULATE_WRITE = 23
-SMALL = 256 << 10
-"""Bytes of an input's pages that are never closed: sizes and offsets that host code reads, in C++ without a copy."""
+SMALL = 64 << 10
+"""Bytes of an input that is never closed: sizes and offsets that host code reads, in C++ without a copy."""
 MOST_OF_GPU = 1 / 3
 """Part of a GPU's memory that a worker may allocate by torch, besides the memory that it shares."""
 _libc: Any = ctypes.CDLL(None, use_errno=True)
@@ -41,7 +41,7 @@ class Inbox:
         self._populated = set[tuple[int, int]]()
         """(offset, length) of pages that are already mapped."""
         self._access: dict[tuple[int, int], int] = {}
-        """What is allowed on the pages of inputs."""
+        """What is allowed on the pages of large inputs."""
 
     def decode(self, spec: protocol.Header) -> Any:
         """Return the inputs that `spec` describes; their values arrive later."""
@@ -54,18 +54,17 @@ class Inbox:
     def close(self, closed: bool) -> None:
         """Allow nothing on the pages of large inputs, or what was allowed before."""
         for (start, length), access in self._access.items():
-            if length > SMALL:
-                self._protect(start, length, NOTHING if closed else access)
+            self._protect(start, length, NOTHING if closed else access)
 
     def _place(self, leaf: protocol.Header, view: View) -> torch.Tensor:
         spot = storages.Spot(*leaf["place"])
-        self._prepare(spot.pages, spot.length, leaf["writable"])
+        self._prepare(spot.pages, spot.length, leaf["writable"], view.storage_bytes > SMALL)
         return self._views.at(view, spot)
 
     def _storage(self, offset: int, size: int) -> torch.UntypedStorage:
         return torch.frombuffer(self._pages, dtype=torch.uint8, count=size, offset=offset).untyped_storage()
 
-    def _prepare(self, offset: int, length: int, writable: bool) -> None:
+    def _prepare(self, offset: int, length: int, writable: bool, large: bool) -> None:
         """Map the pages now, and write-protect read-only inputs, so that a kernel that writes there crashes.
 
         The protection catches mistakes only, because a kernel can undo it; guard bands and verified outputs decide.
@@ -77,8 +76,10 @@ class Inbox:
             if _libc.madvise(start, length, POPULATE_WRITE) != 0:
                 for page in range(start, start + length, mmap.PAGESIZE):  # Linux before 5.14
                     ctypes.c_char.from_address(page).value = ctypes.c_char.from_address(page).value
-        access = self._access[start, length] = READ_WRITE if writable else READ
+        access = READ_WRITE if writable else READ
         self._protect(start, length, access)
+        if large:
+            self._access[start, length] = access
 
     def _protect(self, start: int, length: int, access: int) -> None:
         if _libc.mprotect(start, length, access) != 0:
