@@ -177,8 +177,9 @@ class WorkerPool:
             channel = ours, log, status_read, self.harness, self.stopped
             places = (memory.host, memory.inputs, self.native)
             simulates = self.machine is not None
-            kind = {"on_gpu": self.on_gpu, "programs": programs, "simulates_gpu": simulates}
-            worker = WorkerClient(*channel, pid, *places, **kind)
+            worker = WorkerClient(
+                *channel, pid, *places, on_gpu=self.on_gpu, programs=programs, simulates_gpu=simulates
+            )
             yield worker
         finally:
             for descriptor in (ours.detach(), status_read, log):

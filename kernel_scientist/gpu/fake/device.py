@@ -41,7 +41,7 @@ class _Elsewhere(TorchFunctionMode):
         return self._placed(func, args, kwargs)
 
     def _placed(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-        """Return a function's result; note it if it is the host's."""
+        """Return a function's result; note whether it is the host's or the GPU's, if that is known."""
         is_pinned = bool(kwargs.pop("pin_memory", False)) or func is torch.Tensor.pin_memory
         to_host = host_tensors.goes_to_host(func, args, kwargs)
         given = list(host_tensors.tensors((args, kwargs)))

@@ -51,7 +51,7 @@ class Recorder:
         self.written_to.append((address, size))
 
     def copied(self, copy: Copy) -> None:
-        """What it wrote is told before."""
+        """Bytes that it defined are recorded by `written`."""
 
     def use(self, begins: bool) -> None:
         """Its memory is always open."""
