@@ -211,7 +211,7 @@ def _compare(
         timed = evaluator.time(kernel, ready, [baseline], baseline=baseline.name, cases=cases)
         took_s.append(time.perf_counter() - start)
         speedups.append(_required(timed).speedups[0])
-    slower = sum(one.interval[1] < 1 - one.margin for one in speedups)
+    slower = sum(one.interval[1] < 1 for one in speedups)
     return {
         "runs": runs,
         "faster_percent": round(100 * sum(one.faster for one in speedups) / runs, 2),

@@ -12,9 +12,9 @@ REFERENCE_US = 100.0
 """The reference's time in every run."""
 
 
-def speedup(against: str, ratio: float, time_us: float, interval: tuple[float, float], margin: float = 0.0) -> Speedup:
+def speedup(against: str, ratio: float, time_us: float, interval: tuple[float, float]) -> Speedup:
     times = PairedTime(time_us=time_us, against_us=time_us * ratio, interval=interval)
-    return Speedup(against=against, ratio=ratio, interval=interval, margin=margin, cases={"c": times})
+    return Speedup(against=against, ratio=ratio, interval=interval, cases={"c": times})
 
 
 def trial(
@@ -22,7 +22,6 @@ def trial(
     ratio: float | None,
     over: dict[str, tuple[float, float]] | None = None,
     base: str | None = None,
-    margin: float = 0.0,
 ) -> Trial:
     """A kernel with this speedup over the reference; `over` gives the intervals over other kernels."""
     kernel = Kernel(name=name, language="cpp", source=f"# {name}", base=base, reference=base)
@@ -30,7 +29,7 @@ def trial(
         return Trial(kernel=kernel, evaluation=Evaluation(verdict=Verdict.INCORRECT, reason="wrong"))
     us = REFERENCE_US / ratio
     speedups = [speedup(REFERENCE, ratio, us, (ratio * 0.9, ratio * 1.1))]
-    speedups += [speedup(k, (a + b) / 2, us, (a, b), margin) for k, (a, b) in (over or {}).items()]
+    speedups += [speedup(k, (a + b) / 2, us, (a, b)) for k, (a, b) in (over or {}).items()]
     timing = Timing(case="c", time_us=us, interval_us=(0.9 * us, 1.1 * us))
     return Trial(kernel=kernel, evaluation=Evaluation(verdict=Verdict.OK, timings=(timing,), speedups=tuple(speedups)))
 

@@ -58,9 +58,8 @@ def conclude(
 ) -> Confirmation:
     """Combine the runs and decide whether the kernel is confirmed.
 
-    A kernel is confirmed if it is correct on every case and faster than `against`: by more than the margin on the
-    public cases, by any amount on the held-out ones (`Speedup.above`), if the problem has any. If `against` is None,
-    correctness suffices.
+    A kernel is confirmed if it is correct on every case and faster than `against` (`Speedup.faster`): on the public
+    cases, and on the held-out ones if the problem has any. If `against` is None, correctness suffices.
     """
     measured: list[ProcessSamples] = []
     for run in runs:
@@ -106,7 +105,7 @@ def decide(evaluation: Evaluation, held_out: Sequence[Speedup], against: str | N
         return False, f"not faster than {other} on the public cases{_interval(public)}"
     if not held_out:
         return True, f"faster than {other} on the public cases; the problem has no held-out ones"
-    if hidden is None or not hidden.above(0.0):
+    if hidden is None or not hidden.faster:
         return False, f"not faster than {other} on the held-out cases{_interval(hidden)}"
     return True, f"faster than {other} on public and held-out cases"
 

@@ -18,14 +18,13 @@ class Pair(NamedTuple):
     against: str
     log: float
     variance: float
-    """Square of the half-width of the interval, plus that of the margin: what equal sources may differ by."""
+    """Square of the half-width of the interval."""
 
     @staticmethod
     def of(speedup: Speedup, against: str) -> "Pair":
         """Return the pair of a comparison. With too few blocks for an interval the variance is very large."""
         low, high = max(speedup.interval[0], UNRESOLVED[0]), min(speedup.interval[1], UNRESOLVED[1])
-        variance = (math.log2(high / low) / 2) ** 2 + math.log2(1 + speedup.margin) ** 2
-        return Pair(against, math.log2(speedup.ratio), max(variance, LEAST_VARIANCE))
+        return Pair(against, math.log2(speedup.ratio), max((math.log2(high / low) / 2) ** 2, LEAST_VARIANCE))
 
 
 class Entry(NamedTuple):

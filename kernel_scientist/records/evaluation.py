@@ -90,7 +90,7 @@ class PairedTime(Record):
     against_us: Finite
     """The other source's time per call."""
     interval: tuple[Finite, Finite] | None = None
-    """Interval of their quotient; None with too few blocks, and in older records."""
+    """Interval of their quotient, the margin included; None with too few blocks, and in older records."""
 
     @property
     def ratio(self) -> float:
@@ -106,16 +106,17 @@ class Speedup(Record):
     ratio: Finite
     """Geometric mean over the cases of `against_us` / `time_us`."""
     interval: tuple[Finite, Finite]
-    """Interval at the confidence of the stage at which the timing stopped. Of a kernel that was dropped, over the one
-    that it was tested against: that of its rows, which decided."""
+    """Interval at the confidence of the stage at which the timing stopped, the margin included. Of a kernel that was
+    dropped, over the one that it was tested against: that of its rows, which decided."""
     margin: Finite = 0.0
-    """Margin: the interval's lower bound must exceed 1 + margin (`harness.margin` or the A/A noise)."""
+    """By how much the intervals are wider at either end than the spread of the samples makes them: the larger of
+    `harness.margin` and the A/A noise, what equal kernels differ by."""
     stages: int = 1
     """Stages of the group-sequential test that were run; each has worker processes of its own."""
     cases: dict[str, PairedTime] = Field(default_factory=dict[str, PairedTime])
     """Both times, by case."""
     slower_cases: tuple[str, ...] = ()
-    """Names of cases whose whole interval lies below 1 - margin."""
+    """Names of cases whose whole interval lies below 1."""
     dropped: str = ""
     """Why the timing ended after a few blocks; empty if it did not."""
 
@@ -152,12 +153,8 @@ class Speedup(Record):
 
     @property
     def faster(self) -> bool:
-        """Whether the test found the kernel faster by more than the margin."""
-        return self.above(self.margin)
-
-    def above(self, margin: float) -> bool:
-        """Whether the whole interval lies above 1 + margin."""
-        return self.interval[0] > 1 + margin
+        """Whether the kernel was found faster: its whole interval lies above 1."""
+        return self.interval[0] > 1
 
 
 class Evaluation(Record):

@@ -56,11 +56,11 @@ class SpeedupResult(Record):
     interval_why: str
     """Why there is no interval; empty if there is one."""
     margin: Finite
-    """The interval's lower bound must exceed 1 + margin."""
+    """What equal kernels differ by: the interval is wider by it at either end than the spread of the samples says."""
     stages: int
     """Stages of the group-sequential test that were run."""
     slower_cases: tuple[str, ...]
-    """Cases whose whole interval lies below 1 - margin."""
+    """Cases whose whole interval lies below 1."""
     dropped: str
     """Why the timing ended after a few blocks; empty if it did not."""
     resolved: bool

@@ -84,12 +84,12 @@ def speedup(
 ) -> Speedup:
     """Return the comparison of two submissions: both have times of the same cases.
 
-    The interval covers the variation between calls only; `margin` stands for that between submissions.
+    The interval covers the variation between calls, and by `margin` that between submissions.
     """
     pairs = {case: PairedTime(time_us=one.mean_us, against_us=theirs[case].mean_us) for case, one in ours.items()}
     ratio = geomean([pair.ratio for pair in pairs.values()])
     variance = sum(_relative(ours[case]) ** 2 + _relative(theirs[case]) ** 2 for case in pairs)
-    spread = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(variance) / len(pairs)
+    spread = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(variance) / len(pairs) + math.log1p(margin)
     return Speedup(
         against=against,
         ratio=ratio,

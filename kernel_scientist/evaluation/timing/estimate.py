@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from kernel_scientist.evaluation.timing import statistics
-from kernel_scientist.evaluation.timing.plan import LEAST_STAGES, TimingPlan
+from kernel_scientist.evaluation.timing.plan import TimingPlan
 from kernel_scientist.evaluation.timing.statistics import Blocks
 from kernel_scientist.hardware.peaks import Machine, floor_us
 from kernel_scientist.problems.problem import Problem
@@ -288,11 +288,9 @@ class Estimator:
     def speedup(self, samples: Samples, plan: TimingPlan, against: str) -> Speedup:
         """Return how many times faster the candidate was than `against` in the same blocks.
 
-        Of a dropped candidate over the baseline the interval is the one that decided. One set of processes says of no
-        kernel that it is faster by the first stage's margin: where timing ended after it, the last stage's counts.
+        Of a dropped candidate over the baseline the interval is the one that decided.
         """
-        name = plan.candidate
-        margin = plan.margin(samples.stages if samples.stages >= LEAST_STAGES else plan.stages)
+        name, margin = plan.candidate, plan.margin(samples.stages)
         estimate = statistics.ratio(samples.table(name), samples.table(against))
         decided = samples.dropped_after and against == plan.baseline
         pairs: dict[str, PairedTime] = {}
@@ -300,14 +298,14 @@ class Estimator:
         for case in (case.name for case in plan.cases):
             ours, theirs = samples.blocks_us(name, case), samples.blocks_us(against, case)
             time_us, against_us = (math.exp(statistics.time(blocks).log) for blocks in (ours, theirs))
-            found = statistics.ratio([ours], [theirs]).interval(plan.confidence)
+            found = statistics.ratio([ours], [theirs]).interval(plan.confidence, margin)
             known = found if factors.is_known(found) else None
             pairs[case] = PairedTime(time_us=time_us, against_us=against_us, interval=known)
-            slower += [case] if found[1] < 1 - margin else []
+            slower += [case] if found[1] < 1 else []
         return Speedup(
             against=against,
             ratio=math.exp(estimate.log),
-            interval=(samples.by_row(name, against) if decided else estimate).interval(plan.confidence),
+            interval=(samples.by_row(name, against) if decided else estimate).interval(plan.confidence, margin),
             margin=margin,
             stages=samples.stages,
             cases=pairs,

@@ -197,7 +197,7 @@ def hopeless(plan: TimingPlan, samples: Samples, blocks: int) -> bool:
     """
     if plan.baseline is None or not plan.drop_after or blocks < plan.drop_after:
         return False
-    _, high = samples.by_row(plan.candidate, plan.baseline).interval(plan.confidence)
+    _, high = samples.by_row(plan.candidate, plan.baseline).interval(plan.confidence, plan.margin(1))
     return high < plan.drop_below
 
 

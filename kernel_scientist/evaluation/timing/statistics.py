@@ -1,10 +1,11 @@
 """Estimates of times and ratios, with confidence intervals, from interleaved blocks.
 
 A time is the interquartile geometric mean over blocks: on a shared machine some blocks take ten times as long. A ratio
-is the geometric mean over cases of the quotients of such times. The bootstrap draws processes, then blocks within
-each. All cases and both kernels share a draw, because the samples of a block are close in time, and the blocks of a
-process share its memory layout. The interval is Student's t around the estimate, because the spread itself is
-estimated from few blocks: quantiles of the draws would be too narrow.
+is the geometric mean over cases of the quotients of such times. Its variance within processes comes from a bootstrap of
+their blocks; all cases and both kernels share a draw, because the samples of a block are close in time. The variance
+between processes is that of the processes' own values. If it is larger it counts, since the blocks of a process share
+its memory layout. The interval is Student's t around the estimate, because the spread itself is estimated from few
+blocks, or from two or three processes: quantiles of the draws would be too narrow.
 """
 
 import math
@@ -36,12 +37,18 @@ class Estimate(NamedTuple):
     log: float
     deviation: float
     blocks: int
+    freedom: float
+    """Degrees of freedom of the deviation (Satterthwaite 1946): those of the blocks, or of the processes if these
+    differ more than their blocks explain, or between the two."""
 
-    def interval(self, confidence: float) -> tuple[float, float]:
-        """Return the interval of the value itself; `UNRESOLVED` with too few blocks."""
+    def interval(self, confidence: float, margin: float = 0.0) -> tuple[float, float]:
+        """Return the interval of the value itself; `UNRESOLVED` with too few blocks.
+
+        `margin`: what equal sources differ by from one set of processes to the next; it widens the interval.
+        """
         if self.blocks < LEAST_BLOCKS:
             return UNRESOLVED
-        reach = _student(self.blocks - 1, confidence) * self.deviation
+        reach = _student(self.freedom, confidence) * self.deviation + math.log1p(margin)
         return math.exp(self.log - reach), math.exp(self.log + reach)
 
 
@@ -86,12 +93,26 @@ def _estimate(tables: Sequence[Blocks], weights: Sequence[float]) -> Estimate:
     value = float(np.asarray(weights) @ _trimmed(pooled))
     count = pooled.shape[1]
     if count < LEAST_BLOCKS:
-        return Estimate(value, math.inf, count)
+        return Estimate(value, math.inf, count, 0)
     shortest = min(len(process) for process in logs[0])
     cube = np.stack([np.stack([process[:shortest] for process in processes]) for processes in logs])
+    return Estimate(value, *_spread(cube, np.asarray(weights), count))
+
+
+def _spread(cube: np.ndarray, weights: np.ndarray, count: int) -> tuple[float, int, float]:
+    """Return deviation, number of blocks and degrees of freedom of a weighted sum of (tables, processes, blocks)."""
+    _, processes, blocks = cube.shape
+    own = max(count - processes, 1)
     # A small sample underestimates the variance of its population by this factor.
-    deviation = float((np.asarray(weights) @ _resampled(cube)).std()) * math.sqrt(count / (count - 1))
-    return Estimate(value, deviation, count)
+    within = float((weights @ _resampled(cube)).var()) * blocks / max(blocks - 1, 1)
+    if processes == 1:
+        return math.sqrt(within), count, own
+    values = weights @ np.stack([_trimmed(table) for table in cube])
+    between = float(values.var(ddof=1)) / processes
+    if between <= within:
+        return math.sqrt(within), count, own
+    share = (between - within) / between
+    return math.sqrt(between), count, 1 / (share**2 / (processes - 1) + (1 - share) ** 2 / own)
 
 
 def _bounded(processes: list[np.ndarray]) -> list[np.ndarray]:
@@ -103,12 +124,11 @@ def _bounded(processes: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _resampled(cube: np.ndarray) -> np.ndarray:
-    """Return (tables, DRAWS) interquartile means of samples drawn from (tables, processes, blocks)."""
+    """Return (tables, DRAWS) interquartile means of blocks drawn within each process of (tables, processes, blocks)."""
     _, processes, blocks = cube.shape
     rng = np.random.default_rng(processes)  # the same samples give the same interval
-    chosen = rng.integers(processes, size=(DRAWS, processes, 1))
-    within = rng.integers(blocks, size=(DRAWS, processes, blocks))
-    return np.stack([_trimmed(table[chosen, within].reshape(DRAWS, -1)) for table in cube])
+    drawn = rng.integers(blocks, size=(DRAWS, processes, blocks))
+    return np.stack([_trimmed(table[np.arange(processes)[:, None], drawn].reshape(DRAWS, -1)) for table in cube])
 
 
 def _trimmed(rows: np.ndarray) -> np.ndarray:
