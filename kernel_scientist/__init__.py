@@ -14,12 +14,16 @@ from kernel_scientist.compilers.request import CompileError
 
 if TYPE_CHECKING:
     from kernel_scientist.api import (
+        admit,
+        baseline,
         check,
         compare,
         compile,
+        describe_problem,
         doctor,
         evaluate,
         export_evidence,
+        list_problems,
         optimize,
         suite,
         validate,
@@ -28,12 +32,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CompileError",
+    "admit",
+    "baseline",
     "check",
     "compare",
     "compile",
+    "describe_problem",
     "doctor",
     "evaluate",
     "export_evidence",
+    "list_problems",
     "load",
     "optimize",
     "suite",

@@ -11,7 +11,7 @@ others need none.
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -22,6 +22,13 @@ from kernel_scientist.records.comparison_result import ComparisonResult
 from kernel_scientist.records.compilation import CompilationResult
 from kernel_scientist.records.evidence import EvidenceResult, VerificationResult
 from kernel_scientist.records.params import load
+from kernel_scientist.records.problem_result import (
+    Admission,
+    AdmissionsResult,
+    BaselineResult,
+    ProblemResult,
+    ProblemRow,
+)
 from kernel_scientist.records.results import EvaluationResult, ValidationResult
 from kernel_scientist.records.suite_result import SuiteResult
 
@@ -204,6 +211,49 @@ def verify(archive: File) -> VerificationResult:
     from kernel_scientist.evidence import verify
 
     return verify.verify(str(archive))
+
+
+def list_problems() -> list[ProblemRow]:
+    """Return the problems of this laboratory, broken ones and imports that are not here yet included."""
+    from kernel_scientist.campaign import describing
+
+    return describing.listed()
+
+
+def describe_problem(name: str) -> ProblemResult:
+    """Return a problem's text, seeds and cases with their work, also of one that cannot be evaluated here."""
+    from kernel_scientist.campaign import describing
+
+    return describing.described(name)
+
+
+def admit(
+    paths: Sequence[File],
+    limit_s: float = 300,
+    compat: str = "intended",
+    done: Callable[[Admission], None] = lambda one: None,
+) -> AdmissionsResult:
+    """Say which problems at and below some paths can be used, and why the others cannot.
+
+    `limit_s`: seconds for one problem. `compat`: as in params.yaml. `done`: called with each answer.
+    """
+    from kernel_scientist.problems import admissions
+
+    return admissions.admitted([str(path) for path in paths], limit_s, compat, done)
+
+
+def baseline(
+    cases: File = "data/cases",
+    problem: str | None = None,
+    target: str | None = None,
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+) -> BaselineResult:
+    """Time a problem's reference and its seeds, after verifying the reference against the frozen cases."""
+    from kernel_scientist.campaign import baseline as seeds
+    from kernel_scientist.records import environment
+
+    return seeds.measure(load(params_file, overrides, _named(problem, target)), environment.root() / cases)
 
 
 def doctor() -> list[Capability]:

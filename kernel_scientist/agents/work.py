@@ -65,9 +65,7 @@ def require_listed(problem: str) -> None:
 
 def problems(_: Settings) -> Json:
     """List the problems."""
-    from kernel_scientist.report import origins
-
-    return {"problems": origins.listed()}
+    return {"problems": [row.model_dump(mode="json", exclude_defaults=True) for row in api.list_problems()]}
 
 
 def problem(_: Settings, problem: str, seed: str = "") -> Json:
@@ -75,14 +73,12 @@ def problem(_: Settings, problem: str, seed: str = "") -> Json:
 
     What was assumed about it is left out, as it says by what rule the held-out cases are made.
     """
-    from kernel_scientist.report import origins
-
     if seed:
         files = {file.name: file for file in sorted((find(problem).folder / "seeds").glob("*.py"))}
         if (file := files.get(seed)) is None:
             raise SetupError(f"problem {problem} has no seed {seed!r}; its seeds: {', '.join(files) or 'none'}")
         return {"problem": problem, "seed": seed, "source": file.read_text()}
-    shown = {key: value for key, value in origins.shown(problem).items() if key not in ("folder", "assumed")}
+    shown = api.describe_problem(problem).model_dump(mode="json", exclude_defaults=True, exclude={"folder", "assumed"})
     return {**shown, "reference": find(problem).reference_text}
 
 

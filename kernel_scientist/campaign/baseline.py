@@ -6,39 +6,10 @@ from kernel_scientist.campaign import results
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
 from kernel_scientist.compilers.source import read_kernel
 from kernel_scientist.problems import frozen
-from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Params
-from kernel_scientist.records.results import Interval
-
-
-class SeedResult(Record):
-    """A seed beside the reference, in one run. Times are geometric means over the cases, in us."""
-
-    kernel: str
-    """Name of the seed."""
-    geomean_us: Finite | None
-    """Its time; None where nothing is timed."""
-    reference_us: Finite | None = None
-    """The reference's time."""
-    speedup: Finite | None = None
-    """The quotient of the two."""
-    interval: Interval | None = None
-    """Its interval."""
-
-
-class BaselineResult(Record):
-    """The result of `baseline`."""
-
-    problem: str
-    """Name of the problem."""
-    target: str
-    """Name of the resolved target."""
-    frozen_cases: int
-    """Cases whose frozen outputs are those of the reference."""
-    seeds: tuple[SeedResult, ...]
-    """The seeds in the campaign's language."""
+from kernel_scientist.records.problem_result import BaselineResult, SeedResult
 
 
 def measure(params: Params, cases: Path) -> BaselineResult:

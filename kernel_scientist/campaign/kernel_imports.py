@@ -2,7 +2,6 @@
 
 import posixpath
 from collections.abc import Iterator
-from typing import Any
 
 from kernel_scientist import problems
 from kernel_scientist.compilers.source import KernelSource, SourceError, language_of, read_kernel
@@ -10,6 +9,7 @@ from kernel_scientist.problems import reference_kernels
 from kernel_scientist.problems.imports import dvc_program, importing, provenance, source
 from kernel_scientist.problems.imports.provenance import Provenance
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.problem_result import KernelImport
 
 
 def bring(
@@ -42,14 +42,14 @@ def _is_kernel(text: str) -> bool:
         return False
 
 
-def listed(problem: str | None = None) -> Iterator[dict[str, Any]]:
-    """Yield a row per imported kernel: name, problem, use, language, source."""
+def listed(problem: str | None = None) -> Iterator[KernelImport]:
+    """Yield the imported kernels."""
     wanted = problems.find(problem).name if problem else None
     for name, use, file in reference_kernels.kept(wanted):
         origin = provenance.of(file)
         language = language_of(read_kernel(file)) if file.is_file() else "not here: run `dvc pull --allow-missing`"
-        row = {"kernel": reference_kernels.name(file), "problem": name, "as": use, "language": language}
-        yield {**row, **(origin.row() if origin else {})}
+        known = origin.origin if origin else None
+        yield KernelImport(kernel=reference_kernels.name(file), problem=name, use=use, language=language, origin=known)
 
 
 def update(name: str, rev: str | None = None) -> Provenance:

@@ -1,7 +1,7 @@
 """Commands about others' kernels, and what they share with the commands that import problems."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +10,7 @@ from kernel_scientist.records import environment
 
 if TYPE_CHECKING:
     from kernel_scientist.problems.imports.provenance import Provenance
+    from kernel_scientist.records.problem_result import KernelImport
 
 REV = click.option("--rev", callback=not_empty, metavar="R", help="Branch, tag or commit; default: the default branch.")
 PROBLEM = "The problem that the kernels are of."
@@ -27,7 +28,7 @@ def show_import(imported: "Provenance", as_json: bool) -> None:
     root = environment.root()
     content = imported.content.relative_to(root).as_posix()
     if as_json:
-        show({"imported": content, **imported.row()}, as_json)
+        show({"imported": content, **imported.origin.model_dump()}, as_json)
         return
     click.echo(f"{content} is {imported.words()}")
     click.echo(f"licence    {imported.licence}")
@@ -82,11 +83,9 @@ def kernels_list(problem: str | None, as_json: bool) -> None:
     show(rows, as_json, (_line(row) for row in rows))
 
 
-def _line(row: dict[str, Any]) -> str:
-    source = "added here, not imported"
-    if "address" in row:
-        source = f"from {row['address']} {row['path']} at {row['revision'][:12]}; licence: {row['licence']}"
-    return f"{row['kernel']:40} {row['as']:5} {row['language']:8} {source}"
+def _line(row: "KernelImport") -> str:
+    source = f"from {row.origin}" if row.origin else "added here, not imported"
+    return f"{row.kernel:40} {row.use:5} {row.language:8} {source}"
 
 
 @kernels.command("update")

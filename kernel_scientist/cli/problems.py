@@ -1,8 +1,7 @@
 """Commands about problems: list, description, frozen cases, times of the reference and the seeds."""
 
 import sys
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +10,9 @@ from kernel_scientist.cli.imported import IMPORTED, REV, show_import
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.text import number_of
+
+if TYPE_CHECKING:
+    from kernel_scientist.records.problem_result import Admission
 
 
 @click.group()
@@ -25,20 +27,13 @@ def problems() -> None:
 @JSON
 def problems_list(as_json: bool) -> None:
     """List the problems, and where the imported ones came from."""
-    from kernel_scientist.report import origins
-    from kernel_scientist.report.problems import is_broken
+    from kernel_scientist import api
+    from kernel_scientist.report.problems import lines
 
-    rows = origins.listed()
-    show(rows, as_json, (line for row in rows for line in _lines(row)))
-    if broken := [row["problem"] for row in rows if is_broken(row)]:
+    rows = api.list_problems()
+    show(rows, as_json, lines(rows))
+    if broken := [row.problem for row in rows if row.is_broken]:
         raise SetupError(f"broken, see above: {', '.join(broken)}; `problems show NAME` says what is wrong")
-
-
-def _lines(row: dict[str, Any]) -> Iterator[str]:
-    lacking = f" (needs {', '.join(row['needs'])})" if row["needs"] else ""
-    yield f"{row['problem']:28} {row['about']}{lacking}"
-    if "address" in row:
-        yield f"{'':28} from {row['address']} {row['path']} at {row['revision'][:12]}; licence: {row['licence']}"
 
 
 @problems.command("import")
@@ -81,9 +76,14 @@ def problems_show(name: str, write_lab: bool, as_json: bool) -> None:
 
     Example: kernel-scientist problems show fp8-blockwise-gemm
     """
-    from kernel_scientist.report import origins
+    from kernel_scientist import api
+    from kernel_scientist.campaign import describing
+    from kernel_scientist.report.problems import description
 
-    show(origins.shown(name, write_lab), as_json)
+    result = api.describe_problem(name)
+    if write_lab:
+        describing.write_lab(name)
+    show(result, as_json, description(result))
 
 
 @problems.command("admit")
@@ -104,14 +104,14 @@ def problems_admit(paths: tuple[str, ...], limit_s: float, compat: str, as_json:
 
     Example: kernel-scientist problems admit KernelBench/level1
     """
-    from kernel_scientist.problems import admissions
+    from kernel_scientist import api
 
-    def done(one: admissions.Admission) -> None:
+    def done(one: "Admission") -> None:
         if not as_json:
             click.echo(f"{one.problem}: {one.reason or 'admissible'}", err=True)
 
-    result = admissions.admitted(paths, limit_s, compat, done)
-    show(result.model_dump(), as_json, [f"{result.admissible} of {result.of} problems are admissible"])
+    result = api.admit(paths, limit_s, compat, done)
+    show(result, as_json, [f"{result.admissible} of {result.of} problems are admissible"])
     sys.exit(0 if result.admissible == result.of else 1)
 
 
@@ -154,9 +154,9 @@ def baseline(cases_folder: str, metrics: str | None, call: ParamOptions, as_json
 
     Example: kernel-scientist baseline --metrics reports/baseline.json
     """
-    from kernel_scientist.campaign import baseline as seeds
+    from kernel_scientist import api
     from kernel_scientist.report import output
 
-    result = seeds.measure(call.params(), environment.root() / cases_folder)
+    result = api.baseline(cases_folder, **call.settings)
     write_json(metrics, result)
     show(output.as_json(result), as_json)

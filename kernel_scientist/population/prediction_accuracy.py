@@ -11,7 +11,7 @@ from typing import Any
 from kernel_scientist.population.entry import over_base, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.base import Record
-from kernel_scientist.records.evaluation import Trial
+from kernel_scientist.records.evaluation import Speedup, Trial
 from kernel_scientist.records.factors import percent
 from kernel_scientist.records.kernel import Author
 
@@ -44,6 +44,28 @@ class UpliftPrediction(Record):
         return low <= self.high and self.low <= high
 
 
+class DesignerAccuracy(Record):
+    """How accurate one designer's predictions were. What follows `pairs` is about those measurements."""
+
+    designer: str
+    experiments: int
+    failed: float
+    """Share of kernels without a time."""
+    pairs: int
+    """Uplifts that were measured in one run with the base and are resolved."""
+    within: float | None
+    """Share of these within the predicted range."""
+    predicted: float | None
+    """Median of the predicted ranges' middles, in percent of speed."""
+    measured: str | None
+    """Median of the measured uplifts; its interval is that of the bounds' medians."""
+    bias: float | None
+    """Median of predicted (middle of the range) minus measured uplift, in percent of speed."""
+    rank: float | None
+    """Spearman's correlation of predicted and measured uplift; None for fewer than four measurements or if all values
+    of either are equal."""
+
+
 def predictions(population: Population) -> list[UpliftPrediction]:
     """Return predicted and measured uplift of a campaign's experiments."""
     return [
@@ -52,53 +74,46 @@ def predictions(population: Population) -> list[UpliftPrediction]:
             designer=trial.kernel.authors.get("designer", Author.of(())).model,
             low=experiment.uplift[0],
             high=experiment.uplift[1],
+            measured=100 * (pair.ratio - 1) if pair else None,
+            interval=(100 * (pair.interval[0] - 1), 100 * (pair.interval[1] - 1)) if pair else None,
             failed=not score(trial),
-            **_measured(trial),
         )
         for trial in population
         if (experiment := trial.kernel.experiment) is not None and trial.kernel.tuned_from is None
+        for pair in (_resolved(trial),)
     ]
 
 
-def _measured(trial: Trial) -> dict[str, Any]:
+def _resolved(trial: Trial) -> Speedup | None:
     pair = over_base(trial)
-    if pair is None or not pair.resolved:
-        return {}
-    low, high = pair.interval
-    return {"measured": 100 * (pair.ratio - 1), "interval": (100 * (low - 1), 100 * (high - 1))}
+    return pair if pair and pair.resolved else None
 
 
-def table(predictions: Sequence[UpliftPrediction]) -> list[dict[str, Any]]:
-    """Return one row per designer.
-
-    `pairs`: uplifts that were measured in one run with the base and are resolved; what follows is about them. `within`:
-    share of those within the predicted range. `measured`: their median; its interval is that of the bounds' medians.
-    `bias`: median of predicted (middle of the range) minus measured uplift, in percent of speed. `rank`: Spearman's
-    correlation of predicted and measured uplift; None for fewer than four measurements or if all values of either are
-    equal. `failed`: share of kernels without a time.
-    """
+def by_designer(predictions: Sequence[UpliftPrediction]) -> list[DesignerAccuracy]:
+    """Return how accurate each designer was, in the order of their names."""
     ordered = sorted(predictions, key=lambda p: p.designer)
-    return [_row(designer, list(group)) for designer, group in itertools.groupby(ordered, lambda p: p.designer)]
+    return [_accuracy(designer, list(group)) for designer, group in itertools.groupby(ordered, lambda p: p.designer)]
 
 
-def _row(designer: str, predictions: Sequence[UpliftPrediction]) -> dict[str, Any]:
+def _accuracy(designer: str, predictions: Sequence[UpliftPrediction]) -> DesignerAccuracy:
     pairs = [(p.middle, p.measured) for p in predictions if p.measured is not None]
     ends = [p.interval for p in predictions if p.measured is not None and p.interval]
     middle_of = [statistics.median(values) for values in zip(*ends, strict=True)]
     predicted, measured = [middle for middle, _ in pairs], [measured for _, measured in pairs]
-    return {
-        "designer": designer,
-        "experiments": len(predictions),
-        "failed": round(sum(p.failed for p in predictions) / len(predictions), 3),
-        "pairs": len(pairs),
-        "within": round(sum(p.within for p in predictions) / len(pairs), 3) if pairs else None,
-        "predicted": _median(predicted),
-        "measured": percent(1 + statistics.median(measured) / 100, (1 + middle_of[0] / 100, 1 + middle_of[1] / 100))
-        if measured
-        else None,
-        "bias": _median([middle - measured for middle, measured in pairs]),
-        "rank": rank_correlation(predicted, measured),
-    }
+    typical = None
+    if measured:
+        typical = percent(1 + statistics.median(measured) / 100, (1 + middle_of[0] / 100, 1 + middle_of[1] / 100))
+    return DesignerAccuracy(
+        designer=designer,
+        experiments=len(predictions),
+        failed=round(sum(p.failed for p in predictions) / len(predictions), 3),
+        pairs=len(pairs),
+        within=round(sum(p.within for p in predictions) / len(pairs), 3) if pairs else None,
+        predicted=_median(predicted),
+        measured=typical,
+        bias=_median([middle - measured for middle, measured in pairs]),
+        rank=rank_correlation(predicted, measured),
+    )
 
 
 def _median(values: Sequence[float]) -> float | None:

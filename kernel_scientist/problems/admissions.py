@@ -17,32 +17,8 @@ import torch
 
 from kernel_scientist import problems
 from kernel_scientist.problems import admission
-from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.errors import one_line
-
-
-class Admission(Record):
-    """Whether a problem can be used."""
-
-    problem: str
-    """Folder and name of the problem."""
-    admissible: bool
-    """Whether it can be used."""
-    reason: str
-    """Why it cannot; empty if it can."""
-    seconds: Finite
-    """How long it took to find out."""
-
-
-class AdmissionsResult(Record):
-    """Which of many problems can be used: the result of `problems admit`."""
-
-    admissible: int
-    """How many can be used."""
-    of: int
-    """Of how many."""
-    problems: tuple[Admission, ...]
-    """Each of them."""
+from kernel_scientist.records.problem_result import Admission, AdmissionsResult
 
 
 def admitted(paths: Sequence[str], limit_s: float, compat: str, done: Callable[[Admission], None]) -> AdmissionsResult:

@@ -1,7 +1,6 @@
 """The few figures of a campaign that DVC compares (`dvc metrics diff`, `dvc exp show`), and the plot of its cases."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from kernel_scientist.campaign.champions import STANDING
 from kernel_scientist.campaign.results import rounded
@@ -15,7 +14,7 @@ from kernel_scientist.report.output import csv_text
 from kernel_scientist.tracking.access import RecordedCampaign
 
 
-def of(recorded: RecordedCampaign, validation: ValidationResult | None) -> dict[str, Any]:
+def of(recorded: RecordedCampaign, validation: ValidationResult | None) -> dict[str, float]:
     """Return a campaign's figures. `validation`: the result of `validate` of the champion, if there is one.
 
     `speedup` and `held_out_speedup` are over the reference, `over_seed` over the best seed; measured and predicted
@@ -24,7 +23,7 @@ def of(recorded: RecordedCampaign, validation: ValidationResult | None) -> dict[
     is left out. Times are in the plot: those of different runs are not compared.
     """
     population, best = recorded.population, recorded.champion()
-    figures: dict[str, Any] = {}
+    figures: dict[str, float] = {}
     if best and best.evaluation.by_model:
         figures |= {"predicted_us": best.evaluation.predicted_us}
         figures |= {"predicted_roofline": population.entry(best.kernel.name).score}
@@ -36,7 +35,7 @@ def of(recorded: RecordedCampaign, validation: ValidationResult | None) -> dict[
     return {name: rounded(value) for name, value in figures.items() if value is not None}
 
 
-def _unconfirmed(recorded: RecordedCampaign, best: Trial) -> dict[str, Any]:
+def _unconfirmed(recorded: RecordedCampaign, best: Trial) -> dict[str, float]:
     """Return the figures of the final, or of the champion's own run if there was none."""
     final, name = recorded.final, best.kernel.name
     own = standings.recorded(best)
@@ -44,7 +43,7 @@ def _unconfirmed(recorded: RecordedCampaign, best: Trial) -> dict[str, Any]:
     return {**_factor("speedup", *pair), "confirmed": 0}
 
 
-def _confirmed(validation: ValidationResult) -> dict[str, Any]:
+def _confirmed(validation: ValidationResult) -> dict[str, float]:
     others = {REFERENCE, STANDING, *(bar.kernel for bar in validation.bars)}
     seeds = [speedup for speedup in validation.speedups if speedup.against not in others]
     slowest = min(seeds, key=lambda speedup: speedup.ratio, default=None)
@@ -56,7 +55,7 @@ def _confirmed(validation: ValidationResult) -> dict[str, Any]:
     }
 
 
-def _factor(name: str, ratio: float | None, interval: Sequence[float] | None) -> dict[str, Any]:
+def _factor(name: str, ratio: float | None, interval: Sequence[float] | None) -> dict[str, float]:
     """Return a ratio, if it is resolved, and the ends of its interval; nothing without one."""
     if ratio is None or interval is None or not is_known(interval):
         return {}

@@ -128,7 +128,9 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def as_json(value: Any) -> Any:
-    """Return a record as a JSON value; anything else as it is."""
+    """Return a record as a JSON value, and a list of records; anything else as it is."""
+    if isinstance(value, list):
+        return [as_json(one) for one in cast(list[Any], value)]
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 

@@ -321,7 +321,7 @@ def test_problems_are_listed_and_shown(cli_here: Cli) -> None:
     names = [row["problem"] for row in json.loads(cli_here("problems", "list", "--json").stdout)]
     assert names == problems.names() and {"identity", "softmax", "moe"} <= {*names}
     shown = json.loads(cli_here("problems", "show", "fp8-blockwise-gemm", "--json").stdout)
-    assert len([r for r in shown["profile full"] if r["use"] == "benchmarks"]) == 18
+    assert len([r for r in shown["profiles"]["full"] if r["use"] == "benchmarks"]) == 18
 
 
 def test_doctor_lists_the_capabilities_of_this_machine(cli: Cli) -> None:

@@ -7,12 +7,12 @@ import torch
 import yaml
 
 from kernel_scientist import problems
+from kernel_scientist.campaign import describing
 from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.problems import admission, counted
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.report import problems as reports
 from kernel_scientist.workers.pool import WorkerPool
 from tests.conftest import dedent
 
@@ -203,7 +203,7 @@ def test_inputs_that_cannot_be_sent_are_refused_before_any_kernel_runs(
     problem = loaded(tmp_path, LISTED.replace(*change), [{"n": 10}], writes=[1])
     with pytest.raises(SetupError, match=f"^problem .* cannot be evaluated: {words}"):
         admission.require(problem, "full")
-    assert words in reports.described(str(tmp_path))["reason"], "`problems show` says it"
+    assert words in describing.described(str(tmp_path)).unusable, "`problems show` says it"
 
 
 def test_inputs_on_a_gpu_are_sent_where_there_is_none(tmp_path: Path) -> None:

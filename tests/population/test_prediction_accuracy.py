@@ -9,11 +9,12 @@ from tests.report.test_training import POPULATION
 
 
 def test_predictions_are_compared_with_measurements_per_designer() -> None:
-    rows = {row["designer"]: row for row in prediction_accuracy.table(prediction_accuracy.predictions(POPULATION))}
-    assert set(rows) == {"m", "n"} and rows["m"]["experiments"] == 3  # tuned kernels have no predicted uplift
-    assert rows["m"]["failed"] == pytest.approx(1 / 3, abs=1e-3) and rows["m"]["within"] == 0.5
-    assert rows["n"]["measured"] == "+20.0 % [+10.0, +30.0]" and rows["n"]["bias"] == pytest.approx(-15)
-    assert (rows["m"]["pairs"], rows["n"]["pairs"]) == (2, 1)
+    found = prediction_accuracy.by_designer(prediction_accuracy.predictions(POPULATION))
+    first, second = found
+    assert (first.designer, second.designer, first.experiments) == ("m", "n", 3), "tuned kernels have no prediction"
+    assert first.failed == pytest.approx(1 / 3, abs=1e-3) and first.within == 0.5
+    assert second.measured == "+20.0 % [+10.0, +30.0]" and second.bias == pytest.approx(-15)
+    assert (first.pairs, second.pairs) == (2, 1)
 
 
 @given(st.lists(st.integers(-50, 200), min_size=4, max_size=20, unique=True))

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kernel_scientist.campaign import describing
 from kernel_scientist.problems import load
 from kernel_scientist.problems.imports import dvc_program, importing, provenance
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.report import origins
 from tests.conftest import Cli
 from tests.problems import others
 
@@ -48,12 +48,12 @@ def test_a_problem_comes_with_its_set_is_updated_and_reaches_a_fresh_clone(
     assert first[:12] in done.stdout and "licence    MIT License (problems/amd.LICENSE)" in done.stdout
 
     rows = {row["problem"]: row for row in json.loads(cli_here("problems", "list", "--json").stdout)}
-    assert rows["amd/copy"]["about"] == "Their copy." and "address" not in rows["identity"]
+    assert rows["amd/copy"]["about"] == "Their copy." and rows["identity"]["origin"] is None
     origin = {"address": str(theirs), "path": "problems/amd/copy", "revision": first}
     origin["licence"] = "MIT License (problems/amd.LICENSE)"
-    assert origin.items() <= rows["amd/copy"].items()
+    assert rows["amd/copy"]["origin"] == origin
     assert f"from {theirs} problems/amd/copy at {first[:12]}" in cli_here("problems", "list").stdout
-    assert origin.items() <= json.loads(cli_here("problems", "show", "amd/copy", "--json").stdout).items()
+    assert json.loads(cli_here("problems", "show", "amd/copy", "--json").stdout)["origin"] == origin
 
     refused = cli_here("problems", "show", "amd/copy", "--write-lab")  # an update would remove the file
     assert refused.returncode == 2 and "lies in the import" in refused.stderr
@@ -83,7 +83,7 @@ def test_a_problem_comes_with_its_set_is_updated_and_reaches_a_fresh_clone(
     others.git(tmp_path, "clone", "--quiet", str(project), "clone")
     clone = tmp_path / "clone"
     absent = json.loads(cli_here("problems", "list", "--json", KERNEL_SCIENTIST_ROOT=str(clone)).stdout)[-1]
-    assert absent["problem"] == "amd" and "dvc pull" in absent["about"] and absent["revision"] == third
+    assert absent["problem"] == "amd" and "dvc pull" in absent["about"] and absent["origin"]["revision"] == third
     others.dvc(clone, "pull", "--allow-missing")
     assert (clone / "problems/amd.LICENSE").read_text() == "Apache License\n"
     problem = load(clone / "problems/amd/copy")
@@ -109,9 +109,10 @@ def test_kernelbench_is_imported_by_level_and_by_file(project: Path, theirs: Pat
     assert level.path == "KernelBench/level1" and (project / "problems/level1/19_ReLU.py").is_file()
     one = importing.problem(f"file://{theirs}", "KernelBench/level1/19_ReLU.py", name="one/1_ReLU")
     assert one.content == project / "problems/one/1_ReLU.py" and one.content.is_file()
-    found = {row["problem"]: row.get("path") for row in origins.listed() if "ReLU" in row["problem"]}
+    found = {row.problem: row.origin and row.origin.path for row in describing.listed() if "ReLU" in row.problem}
     assert found == dict.fromkeys(["level1/19_ReLU", "one/1_ReLU"], "KernelBench/level1/19_ReLU.py")
-    assert origins.shown("one/1_ReLU")["path"] == "KernelBench/level1/19_ReLU.py"
+    shown = describing.described("one/1_ReLU")
+    assert shown.origin and shown.origin.path == "KernelBench/level1/19_ReLU.py"
 
 
 @pytest.mark.slow
@@ -121,16 +122,19 @@ def test_a_kernel_is_imported_as_a_seed_or_as_a_bar(project: Path, theirs: Path,
         done = cli_here(*call, *options)
         assert done.returncode == 0, done.stderr
     rows = json.loads(cli_here("reference-kernels", "list", "--problem", "identity", "--json").stdout)
-    assert [(row["kernel"], row["as"]) for row in rows] == [
+    assert [(row["kernel"], row["use"]) for row in rows] == [
         ("identity/bars/theirs", "bar"),
         ("identity/seeds/cpp_fast", "seed"),
     ]
-    assert all(row["licence"].startswith("MIT License") and row["path"] == "kernels/fast.py" for row in rows)
+    assert all(
+        row["origin"]["licence"].startswith("MIT License") and row["origin"]["path"] == "kernels/fast.py"
+        for row in rows
+    )
     assert not json.loads(cli_here("reference-kernels", "list", "--problem", "rmsnorm", "--json").stdout)
     problem = load(project / "problems/identity")
     assert [f.stem for f in problem.seeds("cpp")] == ["cpp_naive", "cpp_fast", "cpp_blocked"]
     shown = json.loads(cli_here("problems", "show", "identity", "--json").stdout)
-    assert shown["imported bars"] == ["theirs.py"] and shown["imported seeds"] == ["cpp_fast.py"]
+    assert shown["imported_bars"] == ["theirs.py"] and shown["imported_seeds"] == ["cpp_fast.py"]
     others.commit(theirs, **{"kernels/fast.py": f"# faster\n{others.KERNEL}"})
     assert cli_here("reference-kernels", "update", "identity/bars/theirs").returncode == 0
     assert (project / "reference-kernels/identity/bars/theirs.py").read_text().startswith("# faster")

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from kernel_scientist import problems
+from kernel_scientist.campaign.describing import listed
 from kernel_scientist.problems import admission, frozen
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.report.problems import overview
 
 LEVEL = Path(__file__).parent / "kernelbench/level1"
 FILE = """
@@ -212,14 +212,14 @@ def test_a_malformed_folder_is_refused_with_one_line(
     reason = admission.fault(place)
     assert str(place) in reason and "\n" not in reason
     monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
-    assert [row["problem"] for row in overview()] == ["one"]
+    assert [row.problem for row in listed()] == ["one"]
 
 
 def test_a_folder_without_a_reference_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder(tmp_path / "problems/one") / "reference.py").unlink()
     folder(tmp_path / "problems/two")
     monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
-    assert [row["problem"] for row in overview()] == ["one", "two"]
+    assert [row.problem for row in listed()] == ["one", "two"]
     assert "cannot read" in admission.fault(tmp_path / "problems/one")
 
 

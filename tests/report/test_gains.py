@@ -177,8 +177,8 @@ def test_on_the_page_and_in_tables(population: Population) -> None:
         bars=(),
     )
     finals = [factors.factor(s.ratio, s.interval) for s in final.speedups.values()]
-    accuracy = prediction_accuracy.table(prediction_accuracy.predictions(population))
-    medians = [str(row["measured"]) for row in accuracy if row["measured"]]
+    accuracy = prediction_accuracy.by_designer(prediction_accuracy.predictions(population))
+    medians = [row.measured for row in accuracy if row.measured]
     html = re.sub(r"<svg.*?</svg>|<style.*?</style>|<pre.*?</pre>", "", page.render(told, None), flags=re.S)
     require(population, html, *finals, *medians, *(text.partition(" [")[0] for text in finals))
     assert ("busy machine" in html.partition("<h2")[0]) == any(t.evaluation.busy for t in population)

@@ -6,6 +6,7 @@ from typing import Any
 
 from kernel_scientist.problems.imports import dvc_program
 from kernel_scientist.records import environment
+from kernel_scientist.records.problem_result import ImportOrigin
 from kernel_scientist.records.yaml_text import read_mapping
 
 MOST_WORDS = 80
@@ -59,9 +60,10 @@ class Provenance:
         where = f"{self.address} {self.path}" if self.is_git else self.address
         return f"{where} at {self.revision[:12]}{f' ({self.rev})' if self.rev not in ('', self.revision) else ''}"
 
-    def row(self) -> dict[str, Any]:
-        """Return the provenance as JSON."""
-        return {"address": self.address, "path": self.path, "revision": self.revision, "licence": self.licence}
+    @property
+    def origin(self) -> ImportOrigin:
+        """Return the provenance as it is told."""
+        return ImportOrigin(address=self.address, path=self.path, revision=self.revision, licence=self.licence)
 
 
 def of(path: Path) -> Provenance | None:

@@ -112,6 +112,7 @@ def render(recorded: RecordedCampaign, validation: ValidationResult | None) -> s
     """Return the page's HTML. `validation`: the result of `validate` of the champion, if there is one."""
     population, best = recorded.population, recorded.champion()
     lessons, predictions = recorded.store.lessons(recorded.run), prediction_accuracy.predictions(population)
+    accuracy = [one.model_dump() for one in prediction_accuracy.by_designer(predictions)]
     final, entries = standings.final_rows(population, recorded.final), population.entries()
     by_model = any(entry.by_model for entry in entries)
     tree = kernels.tree(population, best.kernel.name if best else None)
@@ -138,7 +139,7 @@ def render(recorded: RecordedCampaign, validation: ValidationResult | None) -> s
         lineage=standings.lineage(population, best.kernel) if best else [],
         failures=kernels.failures(population),
         findings=lessons.latest(MOST_FINDINGS),
-        accuracy=Table(ACCURACY, prediction_accuracy.table(predictions)) if predictions else None,
+        accuracy=Table(ACCURACY, accuracy) if accuracy else None,
         uplifts=plots.uplifts(predictions) if any(p.measured is not None for p in predictions) else None,
         environment=_environment(recorded, best),
         source=best.kernel.source if best else "",
