@@ -23,7 +23,7 @@ def of(recorded: RecordedCampaign, validation: ValidationResult | None) -> dict[
     is left out. Times are in the plot: those of different runs are not compared.
     """
     population, best = recorded.population, recorded.champion()
-    figures: dict[str, float] = {}
+    figures: dict[str, float | None] = {}
     if best and best.evaluation.by_model:
         figures |= {"predicted_us": best.evaluation.predicted_us}
         figures |= {"predicted_roofline": population.entry(best.kernel.name).score}
