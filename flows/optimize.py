@@ -15,7 +15,7 @@ from prefect.logging import get_run_logger
 from prefect.runtime import flow_run
 from prefect.utilities.urls import url_for
 
-from flows import events, server, watching, work_pool
+from flows import promotion, server, watching, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
 from kernel_scientist.campaign import champions, conclusion, outlook, single, stopping
@@ -26,20 +26,16 @@ from kernel_scientist.campaign.steps import decided
 from kernel_scientist.campaign.steps import progress as say
 from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.population import final
-from kernel_scientist.records.approval import Approval, Promotion
 from kernel_scientist.records.campaign_result import CampaignResult
 from kernel_scientist.records.errors import StoppedError, one_line
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
-from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.records.kernel import REFERENCE, Verdict
 from kernel_scientist.records.params import Params, load
 from kernel_scientist.records.text import number_of
-from kernel_scientist.report import champion
 from tasks.chain import Chain
 
 SEED_REMAINS = "the best seed remains champion, as no experiment beat it"
 CHAMPION_REMAINS = "it is the champion with which this campaign started, as no experiment beat it"
-ANNOUNCED = {"campaign", "champion", "speedup", "interval", "confirmed", "mlflow"}
-"""Fields of the result in the event of a new standing champion."""
 
 
 def _run_name() -> str:
@@ -87,13 +83,14 @@ def _run(settings: Params, resume: bool | str) -> CampaignResult:
             count = len(campaign.beginning)
             say.warning("compiling, checking and timing the first %s, usually a minute", number_of(count, "kernel"))
         try:
+            promotion.complete(campaign, progress)
             with ExitStack() as turn:
                 with stopping.stoppable(context.target.close) as check_stop:
                     with progress.live_table():
                         Engine(campaign, progress.step, progress.done, check_stop).run()
                     campaign.plan.end()
-                    if found := conclusion.recorded(campaign):
-                        campaign.final = campaign.store.final(campaign.run, campaign.population)
+                    if found := campaign.insist(partial(conclusion.recorded, campaign)):
+                        campaign.final = promotion.recorded_final(campaign)
                         campaign.finish()
                         return found
                     campaign.summarise(campaign.population.generations(), last=True)
@@ -101,7 +98,7 @@ def _run(settings: Params, resume: bool | str) -> CampaignResult:
                     progress.leaderboard()
                     turn.enter_context(champions.turn(context))
                     confirmed = _confirmed(campaign)
-                return _concluded(campaign, progress, *confirmed, turn)
+                return promotion.concluded(campaign, progress, *confirmed, turn)
         except (StoppedError, KeyboardInterrupt, TerminationSignal):
             campaign.finish("KILLED", stopping.why())
             get_run_logger().info("stopped; recorded kernels are kept, a run with resume=%s goes on", campaign.name)
@@ -128,82 +125,6 @@ def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, Trial | None]:
         remains = SEED_REMAINS if best.kernel.is_seed else CHAMPION_REMAINS
         confirmation = confirmation.model_copy(update={"reason": f"{confirmation.reason}; {remains}"})
     return confirmation, standing
-
-
-def _concluded(
-    campaign: Campaign,
-    progress: Progress,
-    confirmation: Confirmation | None,
-    standing: Trial | None,
-    turn: ExitStack,
-) -> CampaignResult:
-    """Promote the champion if it may be: export and register it. Close the campaign; return its result.
-
-    `turn`: holds the right to replace the standing champion.
-    """
-    found, best = conclusion.of(campaign, confirmation), campaign.champion()
-    if best is None or confirmation is None:
-        progress.publish(None)
-        _finish(campaign, found)
-        return found
-    context, language = campaign.context, best.kernel.language
-    replaces, reason = champions.verdict(standing, best, confirmation)
-    model = f"{context.problem.slug}-{language}-{context.address.name}"
-    registered = confirmation.confirmed and context.params.tracking.register_champion
-    answer = Approval()
-    if (replaces or registered) and context.params.validate_.approval:
-        version = ""
-        if registered:
-            version = f"version {campaign.insist(partial(campaign.store.next_version, model))} of {model}"
-        answer, overtaken = _answer(campaign, question(found, best.kernel, reason, replaces, version), turn)
-        replaces, registered, reason = Promotion(replaces, registered, reason).after(answer, overtaken)
-    found = campaign.insist(partial(champion.export, campaign, confirmation, replaces, reason, found, answer))
-    if registered:
-        facts = champion.model_facts(found, confirmation, answer)
-        campaign.insist(partial(campaign.store.register, campaign.run, best.kernel, model, replaces, facts))
-    progress.publish(confirmation)
-    _finish(campaign, found)
-    if replaces:
-        told = found.model_dump(mode="json", include=ANNOUNCED)
-        events.emit(events.NEW, context.problem.name, language, context.address.name, **told, reason=reason)
-    return found
-
-
-def _finish(campaign: Campaign, found: CampaignResult) -> None:
-    """Record the result and close the campaign."""
-    campaign.insist(partial(campaign.store.log_text, campaign.run, conclusion.RESULT, found.model_dump_json(indent=1)))
-    campaign.finish()
-
-
-def _answer(campaign: Campaign, asked: str, turn: ExitStack) -> tuple[Approval, bool]:
-    """Return a person's decision about a champion, and whether another campaign promoted its own meanwhile.
-
-    Other campaigns do not wait for the answer.
-    """
-    context = campaign.context
-    standing = champions.source(context)
-    turn.close()
-    answer = context.steps.approve(context, asked)
-    turn.enter_context(champions.turn(context))
-    return answer, champions.source(context) != standing
-
-
-def question(found: CampaignResult, kernel: Kernel, reason: str, promoted: bool, version: str) -> str:
-    """Return what a person reads who is to approve what becomes of a champion.
-
-    `promoted`, `reason`: whether it would become the standing one, and why. `version`: of which model it would become
-    which version; empty if it would not be registered.
-    """
-    name = f"{kernel.name} of {found.campaign} ({kernel.title})"
-    if promoted:
-        ask, standing = f"Promote {name}{f' and register it as {version}' if version else ''}?", reason
-    else:
-        ask, standing = f"Register {name} as {version}? (not promoted: {reason})", "stays"
-    speed = f"{found.factor} the reference's speed" if found.factor else "not measured"
-    return (
-        f"{ask}\n\n- {found.problem} in {kernel.language} on {found.target}: {speed}\n"
-        f"- {found.told}\n- the standing champion: {standing}\n- MLflow run {found.mlflow.run}"
-    )
 
 
 def _final(campaign: Campaign) -> None:

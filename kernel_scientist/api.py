@@ -141,13 +141,12 @@ def optimize(
 
     `resume`: go on with the latest campaign of the problem, language and target (true), or with the one of this id.
     """
-    from kernel_scientist.campaign import outlook, preflight
+    from kernel_scientist.campaign import outlook
     from kernel_scientist.workers import prepared
 
     named = _named(problem, target)
     params = load(params_file, overrides, named)
-    outlook.require(params, resume)
-    with prepared.started_ahead(params, *preflight.resolve(params)):
+    with prepared.started_ahead(params, *outlook.require(params, resume)):
         return _flow("optimize", [*overrides, *_overriding(named)], params_file, resume=resume)
 
 

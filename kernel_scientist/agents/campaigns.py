@@ -1,7 +1,7 @@
 """Campaigns whose kernels an agent writes. They are recorded, numbered and confirmed like all others.
 
-The campaign of the last call stays open, so that the next kernel waits for no preparation. Killing this process loses
-only the kernel that is being evaluated: the next call resumes the campaign.
+The campaign of the last call stays open, so that the next kernel waits for no preparation. SIGTERM, or killing this
+process, loses only the kernel that is being evaluated: the next call resumes the campaign.
 """
 
 from contextlib import ExitStack
@@ -10,14 +10,14 @@ from typing import Any
 from kernel_scientist import api
 from kernel_scientist.agents import history
 from kernel_scientist.agents.work import Json, Settings, written
-from kernel_scientist.campaign import beginning, preflight
+from kernel_scientist.campaign import beginning, preflight, stopping
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.records.errors import InfrastructureError, SetupError
+from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Author, Experiment, Kernel, Verdict
 from kernel_scientist.records.params import Params, load
@@ -39,13 +39,14 @@ class AgentCampaign:
         self._opened = ExitStack()
         with ExitStack() as opening:
             context = opening.enter_context(evaluation_context(params))
+            self._check_stop = opening.enter_context(stopping.stoppable(context.target.close))
             self.campaign = Campaign(context, resume)
-            opening.callback(self.campaign.finish, "KILLED")
+            opening.callback(self._finish)
             self._opened = opening.pop_all()
 
     def first_kernels(self) -> None:
         """Evaluate and record the kernels that the campaign starts from."""
-        Engine(self.campaign, lambda _name, _activity: None, lambda _trial: None, lambda: None).run()
+        Engine(self.campaign, lambda _name, _activity: None, lambda _trial: None, self._check_stop).run()
 
     @property
     def left(self) -> int:
@@ -69,7 +70,7 @@ class AgentCampaign:
             raise
         campaign.record([trial])
         campaign.ledger.close(job.name)
-        campaign.recorder.flush()
+        campaign.insist(campaign.recorder.flush)
         return trial
 
     def _require(self, source: str, base: str) -> None:
@@ -94,6 +95,14 @@ class AgentCampaign:
         """Close the campaign's run and stop its workers; it can be resumed."""
         self._opened.close()
 
+    def _finish(self) -> None:
+        try:
+            self._check_stop()
+        except StoppedError as stopped:
+            self.campaign.finish("KILLED", str(stopped))
+        else:
+            self.campaign.finish("KILLED")
+
 
 class Campaigns:
     """The calls about an agent's campaigns."""
@@ -105,21 +114,13 @@ class Campaigns:
         self, settings: Settings, problem: str, evaluations: int, language: str = "cpp", target: str | None = None
     ) -> Json:
         """Start a campaign with a budget of evaluations, and evaluate the kernels that it starts from."""
-        self.close()
         named = {"problem": problem} | ({"target": target} if target else {})
         overrides = [*settings.overrides, *OWN, f"language={language}"]
         params = load(settings.params_file, overrides, named)
-        preflight.campaign(params)
-        first = len(beginning.new(params, *preflight.resolve(params), None))
+        first = len(beginning.new(params, *preflight.campaign(params), None))
         params = load(settings.params_file, [*overrides, f"budget.kernels={first + evaluations}"], named)
-        self._open = AgentCampaign(params, False)
-        try:
-            self._open.first_kernels()
-        except Exception:
-            self.close()
-            raise
-        campaign = self._open.campaign
-        return {**_state(self._open), "kernels": _rows(campaign.population)}
+        opened = self._begin(params, False)
+        return {**_state(opened), "kernels": _rows(opened.campaign.population)}
 
     def submit(
         self, settings: Settings, campaign: str, source: str, base: str, agent: str, experiment: dict[str, Any]
@@ -149,11 +150,21 @@ class Campaigns:
         if opened is not None:
             opened.close()
 
+    def _begin(self, params: Params, resume: bool | str) -> AgentCampaign:
+        """Open a campaign; evaluate those of its first kernels that were not, or not judged."""
+        self.close()
+        self._open = opened = AgentCampaign(params, resume)
+        try:
+            opened.first_kernels()
+        except Exception:
+            self.close()
+            raise
+        return opened
+
     def _opened(self, settings: Settings, campaign: str) -> AgentCampaign:
         if self._open is None or self._open.campaign.name != campaign:
             params = load(settings.params_file, self._overrides(settings, campaign))
-            self.close()
-            self._open = AgentCampaign(params, campaign)
+            return self._begin(params, campaign)
         return self._open
 
     def _overrides(self, settings: Settings, campaign: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from kernel_scientist.agents import work
 from kernel_scientist.agents.work import Settings
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import InfrastructureError, SetupError, one_line
+from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError, one_line
 
 if TYPE_CHECKING:
     from kernel_scientist.agents.campaigns import Campaigns
@@ -36,12 +36,14 @@ class Child:
         """`send`: sends one message."""
         self._send = send
         self._campaigns: Campaigns | None = None
-        self._confirms = False
+        self._confirms = self._is_stopped = False
 
     def serve(self, requests: IO[str]) -> None:
-        """Answer calls until there are no more."""
+        """Answer calls until there are no more, or SIGTERM stops one."""
         for line in requests:
             self._send(self.answer(json.loads(line)))
+            if self._is_stopped:
+                break
         if self._campaigns is not None:
             self._campaigns.close()
 
@@ -55,6 +57,9 @@ class Child:
             return {"result": work.without_held_out(result)}
         except SetupError as error:
             return {"error": one_line(error)}
+        except StoppedError as error:
+            self._is_stopped = True
+            return {"error": f"{one_line(error)}; nothing that was recorded is lost"}
         except InfrastructureError as error:
             print(one_line(error), file=sys.stderr)
             why = FAILED if self._confirms else one_line(error)

@@ -19,8 +19,8 @@ COMMAND = (sys.executable, "-m", "kernel_scientist.sandbox.lifetime", sys.execut
 CHILD = "kernel_scientist.agents.child"
 MOST_BYTES = 64 << 20
 """Of one message of the child process."""
-CLOSE_S = 1.0
-"""How long it may take to end when there is nothing more to do, in seconds."""
+CLOSE_S = 10.0
+"""How long it may take to end, and to record how a campaign ended, in seconds."""
 WAITING = "waiting for another call to end"
 Tell = Callable[[str], Awaitable[None]]
 
@@ -34,14 +34,15 @@ class ChildProcess:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._turn = anyio.Lock()
+        self._turn, self._ending = anyio.Lock(), anyio.Lock()
+        self._closes = False
         self._process: Process | None = None
         self._messages: BufferedByteReceiveStream | None = None
 
     async def ask(self, call: str, arguments: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         """Return the result of a call; `tell` gets its progress. Raises AgentCallError.
 
-        Cancelled, it kills the process and its descendants before it ends.
+        Cancelled, it kills the process and its descendants before it ends, unless that is being closed.
         """
         if self._turn.locked():
             await tell(WAITING)
@@ -60,23 +61,31 @@ class ChildProcess:
                 await self._kill()
                 raise AgentCallError(f"the process that did `{call}` ended before it was done; try again") from error
             except BaseException:
-                await self._kill()
+                if not self._closes:
+                    await self._kill()
                 raise
         if "error" in message:
             raise AgentCallError(message["error"])
         return message["result"]
 
     async def close(self) -> None:
-        """Let the process end by itself, or kill it."""
-        if self._process is None:
-            return
-        with anyio.move_on_after(CLOSE_S):
-            assert self._process.stdin is not None
-            await self._process.stdin.aclose()
-            await self._process.wait()
-        await self._kill()
+        """Let the process end by itself, or kill it; it stops the call in progress and records what it has."""
+        self._closes = True
+        async with self._ending:
+            if self._process is None:
+                return
+            with anyio.move_on_after(CLOSE_S):
+                assert self._process.stdin is not None
+                await self._process.stdin.aclose()
+                if self._turn.locked():
+                    with suppress(ProcessLookupError):
+                        self._process.terminate()
+                await self._process.wait()
+            await self._kill()
 
     async def _started(self) -> tuple[Process, BufferedByteReceiveStream]:
+        if self._closes:
+            raise AgentCallError("the server is being stopped")
         if self._process is None or self._messages is None or self._process.returncode is not None:
             self._process = await anyio.open_process([*COMMAND, CHILD], stderr=None, start_new_session=True)
             assert self._process.stdout is not None

@@ -1,6 +1,7 @@
 """The server: tools and resources over stdio, or over HTTP on this machine. Bad input is one sentence."""
 
 import os
+import signal
 import socket
 import sys
 from collections.abc import Iterable, Sequence
@@ -90,14 +91,29 @@ async def _serve(settings: Settings, port: int | None) -> None:
     children = Children(settings, reads_files=port is None)
     tools.add(server, children)
     resources.add(server, children)
-    try:
-        if port is None:
-            await server.serve_stdio()
-        else:
-            await _serve_http(server, port)
-    finally:
-        with anyio.CancelScope(shield=True):
+    async with anyio.create_task_group() as watching:
+        watching.start_soon(_end_by_signal, children)
+        try:
+            if port is None:
+                await server.serve_stdio()
+            else:
+                await _serve_http(server, port)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await children.close()
+        watching.cancel_scope.cancel()
+
+
+async def _end_by_signal(children: Children) -> None:
+    """Wait for Ctrl-C or SIGTERM; close the children, whose campaigns are recorded as stopped, and end by the signal.
+
+    The server over stdio has no other way out: a thread waits for its standard input.
+    """
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for number in signals:
             await children.close()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
 
 
 async def _serve_http(server: Server, port: int) -> None:

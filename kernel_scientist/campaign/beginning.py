@@ -3,7 +3,6 @@
 It is recorded with the campaign, so a resumed one goes on from the same start although another champion stands by then.
 """
 
-import re
 import secrets
 import time
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from kernel_scientist.records.text import number_of
 from kernel_scientist.scientist.proposals import Draft, Lesson, Lessons
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from kernel_scientist.tracking.subject import Subject
 
 FILE = "beginning.json"
 """Artifact of a campaign's run."""
@@ -59,7 +59,7 @@ class Start(Record):
 
     def told(self, population: Population) -> str:
         """Return what the campaign started from, and what is wrong with the champion here, if anything is."""
-        first = (population.get(entry.name) for entry in population.generation(0))
+        first = (population.get(entry.name) for entry in reversed(population.generation(0)))  # the last try
         champion = next((trial for trial in first if trial.kernel.origin), None)
         if champion is None or champion.evaluation.verdict is Verdict.OK:
             return f"started from {self.words}"
@@ -115,7 +115,7 @@ def new(params: Params, problem: Problem, address: Address, store: MlflowStore |
     if params.search.from_ == "seeds":
         return Beginning(seeds, Start(seeds=names, remark="search.from is seeds: nothing of earlier campaigns"))
     origin, source, remark = _champion(champions.folder(problem.name, params.language, address.name), seeds)
-    findings = earlier(store, f"{problem.slug}-{address.name}", params.language) if store else ()
+    findings = earlier(store, Subject(problem.name, params.language, address.name)) if store else ()
     return Beginning(seeds, Start(seeds=names, origin=origin, source=source, findings=findings, remark=remark))
 
 
@@ -150,14 +150,13 @@ def _champion(place: Path, seeds: Sequence[Path]) -> tuple[Origin | None, str, s
     return (*nothing, f"the standing champion is the seed {same}") if same else (origin, source, "")
 
 
-def earlier(store: MlflowStore, subject: str, language: Language) -> tuple[Lesson, ...]:
-    """Return the valid findings of the latest campaigns of a problem on a target (`subject`), newest first.
+def earlier(store: MlflowStore, subject: Subject) -> tuple[Lesson, ...]:
+    """Return the valid findings of the latest campaigns of a subject, newest first.
 
     A finding that a later campaign retracted is left out.
     """
-    pattern = re.compile(rf"{re.escape(subject)}-\d{{8}}-\d{{6}}\b")
     retracted, found = set[tuple[str, str]](), list[Lesson]()
-    for run in store.campaigns(language, MOST_CAMPAIGNS, lambda name: pattern.match(name) is not None):
+    for run in store.campaigns(subject, MOST_CAMPAIGNS):
         lessons = store.lessons(run)
         retracted |= {(f.campaign, f.text) for f in lessons.earlier if f.retracted}
         own = (f for f in reversed(lessons.findings) if not f.retracted)

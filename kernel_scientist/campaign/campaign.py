@@ -58,23 +58,24 @@ class Campaign:
         """
         self.params, self.role_builds = context.params, RoleBuilds(context)
         problem, params = context.problem, context.params
-        self.store = resuming.opened(params, problem, context.address)
+        about, values = (params, problem, context.address), params.model_dump(by_alias=True)
+        self.store = resuming.opened(*about)
         self.population, loose = Population(), list[str]()
-        found = resuming.find(params, problem, context.address, resume, self.store) if resume else None
+        found = resuming.find(*about, resume, self.store) if resume else None
         if found:
-            changes = resuming.changes(found, params, problem, context.address)
+            changes = resuming.changes(found, params, problem)
             self.store.reopen(found)
-            found = self.store.with_params(found, params.model_dump(by_alias=True))
+            found = self.store.with_params(found, values)
             self.population, loose = self.store.read_population(found)
             self.beginning = beginning.recorded(self.store, found, problem.seeds(params.language))
             self.lessons = self.beginning.lessons(self.store.lessons(found))
         else:
-            changes, self.beginning = "", beginning.new(params, problem, context.address, self.store)
+            changes, self.beginning = "", beginning.new(*about, self.store)
             self.lessons = self.beginning.lessons(Lessons())
         if resume and not found:
-            progress.warning("%s", resuming.nothing(params, self.store))
-        name, by_model = beginning.name(problem, context.address), context.by_model
-        self.run = found or self.store.start(name, params.model_dump(by_alias=True), problem, by_model)
+            progress.warning("%s", resuming.nothing(*about, self.store))
+        name, subject = beginning.name(problem, context.address), resuming.subject(*about)
+        self.run = found or self.store.start(name, values, problem, context.by_model, subject)
         self.run = self.store.linked(self.run, flow_url)
         self.context = replace(context, campaign=self.name)
         if not found:

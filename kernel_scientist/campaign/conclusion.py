@@ -17,6 +17,7 @@ def of(campaign: Campaign, confirmation: Confirmation | None) -> CampaignResult:
     """Return a campaign's result. Its speedup is the confirmation's, over the reference."""
     best, problem, population = campaign.champion(), campaign.context.problem, campaign.population
     unknown = Verdict.COMPILED if standings.unexecuted(population) else None
+    unknown = Verdict.INFRASTRUCTURE if standings.undecided(population) else unknown
     over = confirmation.evaluation.speedup_over(REFERENCE) if confirmation else None
     measured = results.of_speedup(over) if over else None
     return CampaignResult(

@@ -5,6 +5,7 @@ from typing import Any
 from kernel_scientist.campaign import beginning, preflight, resuming
 from kernel_scientist.campaign.ledger import Ledger
 from kernel_scientist.campaign.plan import Plan
+from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
@@ -30,9 +31,9 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
         store = resuming.existing(params, problem, address)
         run = resuming.find(params, problem, address, resume, store)
         if store and run:
-            changes = resuming.changes(run, params, problem, address)
+            changes = resuming.changes(run, params, problem)
             return {**_left(params, problem, store, run), "changed": changes or "nothing", "models": models}
-        told = {"resumes": resuming.nothing(params, store)}
+        told = {"resumes": resuming.nothing(params, problem, address, store)}
     first = beginning.new(params, problem, address, None)
     planned = len(first) + params.search.generations * params.search.experiments
     return told | {
@@ -48,13 +49,12 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
     }
 
 
-def require(params: Params, resume: bool | str = False) -> None:
-    """Check a call of `optimize` before anything starts. Raises SetupError.
+def require(params: Params, resume: bool | str = False) -> tuple[Problem, Address]:
+    """Check a call of `optimize` before anything starts; return its problem and target. Raises SetupError.
 
     A campaign that is to be resumed exists. A model that cannot be called is no mistake if nothing is left to do.
     """
-    preflight.campaign(params)
-    problem, address = preflight.resolve(params)
+    problem, address = preflight.campaign(params)
     store = resuming.existing(params, problem, address) if resume else None
     run = resuming.find(params, problem, address, resume, store) if resume else None
     try:
@@ -62,6 +62,7 @@ def require(params: Params, resume: bool | str = False) -> None:
     except SetupError:
         if store is None or run is None or _left(params, problem, store, run)["kernels_left"]:
             raise
+    return problem, address
 
 
 def _left(params: Params, problem: Problem, store: MlflowStore, run: CampaignRun) -> dict[str, Any]:

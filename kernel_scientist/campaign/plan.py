@@ -7,6 +7,7 @@ from collections import Counter
 from kernel_scientist.campaign.beginning import Beginning
 from kernel_scientist.campaign.ending import ALL_DONE, NOTHING_MORE
 from kernel_scientist.campaign.ledger import Job, Ledger
+from kernel_scientist.population import standings
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError, ModelError, one_line
 from kernel_scientist.records.kernel import Author
@@ -45,6 +46,8 @@ class Plan:
         self._failures: Counter[str] = Counter()
         """Steps in a row without a usable reply, by their kind."""
         self._began = time.monotonic() - elapsed_before_s
+        self._unjudged = len(population.unjudged())
+        """First kernels that earlier sessions could not judge: they are tried again, under new names."""
         self._designed = 0
         """The last generation that this process has begun to design."""
         self._ended: tuple[str, float] | None = None
@@ -58,7 +61,8 @@ class Plan:
         search, tuned = self.params.search, len(self.population.tuned()) + len(self.ledger.tuning())
         if search.strategy == "agent":
             return self.params.budget.kernels
-        return min(len(self.beginning) + search.generations * search.experiments + tuned, self.params.budget.kernels)
+        first = len(self.beginning) + self._unjudged
+        return min(first + search.generations * search.experiments + tuned, self.params.budget.kernels)
 
     def elapsed_s(self) -> float:
         """Return the campaign's wall time in seconds, including that before a resume."""
@@ -97,16 +101,21 @@ class Plan:
         if self.params.search.strategy == "agent":
             return "its kernels are submitted by an agent (search.strategy is agent)"
         if tried >= self.planned:
-            return f"{ALL_DONE} (search.generations is {self.params.search.generations})"
+            done = f"{ALL_DONE} (search.generations is {self.params.search.generations})"
+            return standings.undecided(self.population) or done
         return self.stuck or self.llm_budget.exhausted()
 
     def end(self) -> None:
         """Note that the search has ended; a final, a confirmation and a person's answer follow, and take their time."""
-        self._ended = (self.over() or NOTHING_MORE, self.elapsed_s())
+        self._ended = (self.over() or self._nothing_more(), self.elapsed_s())
 
     def why(self) -> str:
         """Return why no further experiment is designed, once none is."""
-        return self._ended[0] if self._ended else self.over() or NOTHING_MORE
+        return self._ended[0] if self._ended else self.over() or self._nothing_more()
+
+    def _nothing_more(self) -> str:
+        """Return why nothing is left to try in this session: a resume tries first kernels again that nobody judged."""
+        return standings.undecided(self.population) or NOTHING_MORE
 
     def searched_s(self) -> float:
         """Return the campaign's wall time in seconds until its search ended, or until now."""

@@ -16,6 +16,7 @@ from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import disk, environment
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.params import PLAYBOOK, ROLES, WRITER, Llm, Model, Params
 
 LEAST_BYTES = 1 << 20
@@ -48,17 +49,18 @@ def kernels(params: Params, files: Sequence[Path], is_named: bool) -> None:
         raise SetupError(f"{told}: add --problem {owner.name}")
 
 
-def campaign(params: Params) -> None:
-    """Check a call of `optimize`: problem, target, compiler, names of models, and the `checks`."""
+def campaign(params: Params) -> tuple[Problem, Address]:
+    """Check a call of `optimize`: problem, target, compiler, names of models, and the `checks`; return as `resolve`."""
     from kernel_scientist.scientist import ensemble
 
-    resolve(params)
+    problem, address = resolve(params)
     ensemble.require(params.llm, params.language)
-    for check in checks(params):
+    for check in checks(params, problem):
         check()
+    return problem, address
 
 
-def checks(params: Params) -> tuple[Callable[[], None], ...]:
+def checks(params: Params, problem: Problem) -> tuple[Callable[[], None], ...]:
     """Return checks of what a campaign reads and writes: folders, seeds, documents, approval, stores, room on disks.
 
     Each raises SetupError, and leaves nothing but the folder of compiled kernels.
@@ -68,7 +70,7 @@ def checks(params: Params) -> tuple[Callable[[], None], ...]:
     store = environment.tracking_uri(params.tracking.uri)
     return (
         _require_cache,
-        partial(_seeds, params),
+        partial(_seeds, problem, params.language),
         partial(_documents, params),
         partial(_approval, params),
         partial(require_usable, store),
@@ -77,9 +79,8 @@ def checks(params: Params) -> tuple[Callable[[], None], ...]:
     )
 
 
-def _seeds(params: Params) -> None:
-    problem, _ = resolve(params)
-    for seed in problem.seeds(params.language):
+def _seeds(problem: Problem, language: Language) -> None:
+    for seed in problem.seeds(language):
         read_kernel(seed)
 
 

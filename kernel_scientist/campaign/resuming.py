@@ -9,6 +9,7 @@ from kernel_scientist.tracking import access, local_store, owner
 from kernel_scientist.tracking.campaign_params import texts
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from kernel_scientist.tracking.subject import Subject
 
 FIXED = ("compat", "profile", "kernelbot.leaderboard", "kernelbot.gpu")
 """Parameters that a resumed campaign shares with its start, besides problem, language and target: they decide what is
@@ -30,9 +31,9 @@ def find(
         if wanted is not None:
             raise SetupError(f"no campaign {wanted!r}: {_no_store(params)}")
         return None
-    run = store.recorded(wanted, params.language, params.tracking.suite)
+    run = store.recorded(wanted, subject(params, problem, address), params.tracking.suite)
     if run is not None:
-        changes(run, params, problem, address)
+        changes(run, params, problem)
     return run
 
 
@@ -47,12 +48,17 @@ def opened(params: Params, problem: Problem, address: Address) -> MlflowStore:
     return access.open_store(params.tracking.uri, params.tracking.experiment or f"{problem.name}-{address.name}")
 
 
-def nothing(params: Params, store: MlflowStore | None) -> str:
+def subject(params: Params, problem: Problem, address: Address) -> Subject:
+    """Return what a campaign with these parameters is about."""
+    return Subject(problem.name, params.language, address.name)
+
+
+def nothing(params: Params, problem: Problem, address: Address, store: MlflowStore | None) -> str:
     """Return the sentence about a call to resume the latest campaign where there is none."""
     if store is None:
         return f"there is no campaign to resume: {_no_store(params)}; a new one starts"
     where = f"in MLflow experiment {store.experiment} at {store.uri}"
-    other = store.latest()
+    other = store.latest(subject=subject(params, problem, address))
     if other is None:
         return f"there is no campaign to resume {where}: a new one starts"
     return (
@@ -62,14 +68,11 @@ def nothing(params: Params, store: MlflowStore | None) -> str:
     )
 
 
-def changes(run: CampaignRun, params: Params, problem: Problem, address: Address) -> str:
+def changes(run: CampaignRun, params: Params, problem: Problem) -> str:
     """Return the parameters that differ from those with which a campaign last ran: `search.generations 2 -> 4`.
 
     Raises SetupError when one differs that cannot change, or the problem's files do.
     """
-    subject = f"{problem.slug}-{address.name}"
-    if not run.campaign.startswith(f"{subject}-"):
-        raise SetupError(f"campaign {run.campaign} is of another problem or target than {subject}: neither can change")
     now = texts(params.model_dump(by_alias=True))
     values, last = ({k: v[:500] for k, v in one.items()} for one in (now, run.params))  # older campaigns have no more
     differ = {key: (last[key], value) for key, value in values.items() if last.get(key, value) != value}

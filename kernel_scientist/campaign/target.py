@@ -10,11 +10,10 @@ docs/decisions/0028-one-target.md.
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from kernel_scientist.evaluation.timing.plan import TimedSource
+from kernel_scientist.evaluation.timing.plan import Hold, TimedSource
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem, Profile
@@ -25,8 +24,6 @@ from kernel_scientist.records.params import Harness, Params
 from kernel_scientist.scientist.roles import CpuInfo
 
 Measured = TypeVar("Measured")
-Hold = Callable[[], AbstractContextManager[None]]
-"""Holds the device's lock, or keeps timings off, as long as it is open."""
 Checked = tuple[Bar, TimedSource | None]
 """A bar with its source; the source is None if it failed or is not timed there."""
 NOT_COMPILED = "the reference is compiled only where this process times kernels"

@@ -38,7 +38,9 @@ VERBOSE = click.option("--verbose", is_flag=True, help="Also print clocks, sandb
 @click.command()
 @with_params
 @click.option(
-    "--resume", is_flag=True, help="Resume the latest campaign of this problem and target; --set applies to it."
+    "--resume",
+    is_flag=True,
+    help="Resume the latest campaign of this problem, language and target; --set applies to it.",
 )
 @text_option("--campaign", "ID", "Resume this campaign.")
 @click.option("--dry-run", is_flag=True, help="Print the plan only; with --resume, what is left.")
@@ -62,7 +64,7 @@ def optimize(
     """Run one campaign: evolve a kernel.
 
     Exit code: 0 there is a champion, 1 no kernel is correct or no model ever replied, 2 the call or the set-up is
-    wrong, 3 kernels were compiled, and nothing here executes them.
+    wrong, 3 kernels were compiled, and nothing here executes them, or the evaluator could not decide about the first.
 
     Example: kernel-scientist optimize --set problem=rmsnorm --set search.generations=10
     """
@@ -73,7 +75,8 @@ def optimize(
     if dry_run:
         params = call.params()
         show(outlook.plan(params, campaign or resume), as_json)
-        for check in (*preflight.checks(params), partial(preflight.models, params.llm), preflight.prefect):
+        checks = preflight.checks(params, preflight.resolve(params)[0])
+        for check in (*checks, partial(preflight.models, params.llm), preflight.prefect):
             try:
                 check()
             except SetupError as error:  # a cost can be predicted without a store, and without a key

@@ -27,9 +27,8 @@ from kernel_scientist.evaluation.inputs import InputSet
 from kernel_scientist.evaluation.screen.screening import screen
 from kernel_scientist.evaluation.screen.source import RuleMatch
 from kernel_scientist.evaluation.timing import aa_noise, conditions, impossible, measured_peaks, raw
-from kernel_scientist.evaluation.timing.aa_noise import Hold
 from kernel_scientist.evaluation.timing.estimate import Estimator
-from kernel_scientist.evaluation.timing.plan import TimedSource, TimingPlan, never
+from kernel_scientist.evaluation.timing.plan import Hold, TimedSource, TimingPlan, never
 from kernel_scientist.hardware import gpus, measured
 from kernel_scientist.hardware.peaks import Machine, this_cpu
 from kernel_scientist.problems.problem import Problem, Profile

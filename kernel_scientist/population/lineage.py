@@ -78,7 +78,8 @@ class Population:
                 bisect.insort(self._failures, name, key=order)
             if entry.tuned_from:
                 self._tuned[entry.tuned_from] = self._tuned.get(entry.tuned_from, 0.0) + entry.tuning_s
-            self._sources |= {entry.digest, entry.fingerprint}
+            if entry.verdict is not Verdict.INFRASTRUCTURE:  # that says nothing about the source
+                self._sources |= {entry.digest, entry.fingerprint}
             self._verdicts[entry.verdict] += 1
             self._last_generation = max(self._last_generation, entry.generation)
             self._entries[name] = entry
@@ -192,6 +193,11 @@ class Population:
         """Return the kernels of a generation: experiments, and what tuning made of them."""
         return [self._entries[name] for name in self._generations.get(number, ())]
 
+    def unjudged(self) -> list[Entry]:
+        """Return the first kernels with the verdict `infrastructure`; another one may have had the source since."""
+        first = (entry for entry in self.generation(0) if entry.tuned_from is None)
+        return [entry for entry in first if entry.verdict is Verdict.INFRASTRUCTURE]
+
     def experiments(self, generation: int) -> list[Entry]:
         """Return the experiments of a generation."""
         return [entry for entry in self.generation(generation) if entry.is_experiment]
@@ -201,7 +207,7 @@ class Population:
         return dict(self._tuned)
 
     def has_source(self, key: str) -> bool:
-        """Whether a source with this digest or fingerprint (`compile.fingerprint`) was tried."""
+        """Whether a source with this digest or fingerprint (`compile.fingerprint`) was tried and judged."""
         return key in self._sources
 
     def verdicts(self) -> dict[str, int]:

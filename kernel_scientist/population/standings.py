@@ -71,6 +71,8 @@ def no_champion(population: Population) -> str:
     """Return why a campaign has no champion."""
     if population.verdicts()[Verdict.OK]:
         return "No kernel was timed; some are right."
+    if told := undecided(population):
+        return f"{told[0].upper()}{told[1:]}."
     if unexecuted(population):
         return (
             "No kernel was executed: nothing here executes what was compiled; targets rocm, pool:NAME and kernelbot do."
@@ -83,6 +85,15 @@ def unexecuted(population: Population) -> bool:
     entries = population.entries()
     unknown = any(entry.verdict is Verdict.COMPILED and not entry.skipped for entry in entries)
     return unknown and all(entry.verdict is not Verdict.OK for entry in entries)
+
+
+def undecided(population: Population) -> str:
+    """Return why nobody knows if a first kernel is right, in a few words; empty if all were judged or one is right."""
+    unjudged = [entry for entry in population.unjudged() if not population.has_source(entry.digest)]
+    if not unjudged or population.verdicts()[Verdict.OK]:
+        return ""
+    why = population.get(unjudged[-1].name).evaluation.reason
+    return f"nothing was decided about the first kernels: {why}; a resume tries them again"
 
 
 def _won(population: Population, final: Final) -> str:

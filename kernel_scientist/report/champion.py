@@ -1,68 +1,147 @@
-"""The files of a campaign's champion, and what its registered model says about it."""
+"""The promotion of a campaign's champion: recorded when it is decided, then carried out, by a resume if need be."""
 
 import time
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernel_scientist.campaign import champions, recorded, results
+from kernel_scientist.campaign import champions, conclusion, recorded, results
 from kernel_scientist.compilers.source import leaderboard
 from kernel_scientist.population import standings
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.records.approval import Approval
+from kernel_scientist.records import disk, environment
+from kernel_scientist.records.base import Record
 from kernel_scientist.records.campaign_result import CampaignResult, Standing
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Confirmation
-from kernel_scientist.records.kernel import Kernel
-from kernel_scientist.report.output import write, write_json
+from kernel_scientist.records.kernel import Kernel, digest
+from kernel_scientist.report.output import json_text
 
 if TYPE_CHECKING:
     from kernel_scientist.campaign.campaign import Campaign
 
 CARD = {"problem", "campaign", "champion_reason", "status", "confirmed", "why", "standing", "bars", "predicted"}
 """Fields of a champion's card that the result of `optimize` has as well."""
+DECISION = "decision.json"
+"""Artifact of a campaign's run."""
+OVERTAKEN = "not promoted: another champion was promoted before an interrupted promotion could be completed"
 
 
-def export(
-    campaign: "Campaign",
-    confirmation: Confirmation,
-    replaces: bool,
-    reason: str,
-    found: CampaignResult,
-    answer: Approval,
-) -> CampaignResult:
-    """Write the champion's source and card, and log the confirmation to MLflow; return the result with its standing.
+class Decision(Record):
+    """What becomes of a campaign's champion, recorded before it is carried out: a resume completes it after a kill."""
 
-    `replaces`, `reason`: whether it becomes the standing champion of its problem, language and target, and why.
-    `answer`: a person's decision about that.
+    confirmation: Confirmation
+    """Without raw samples."""
+    result: CampaignResult
+    """With what becomes of the standing champion; it is recorded last, so what has no such result is not complete."""
+    registers: bool
+    """Whether the champion becomes a version of its registered model."""
+    before: str
+    """Digest of the standing champion's source at the decision; empty without one."""
+
+    @property
+    def standing(self) -> Standing:
+        """What becomes of the standing champion."""
+        assert self.result.standing is not None
+        return self.result.standing
+
+
+def standing_digest(campaign: "Campaign") -> str:
+    """Return the digest of the standing champion's source; empty without one."""
+    source = champions.source(campaign.context)
+    return "" if source is None else digest(source)
+
+
+def record(campaign: "Campaign", decision: Decision) -> None:
+    """Write a confirmation and what becomes of the champion to the campaign's run. It may be repeated."""
+    validation = results.of_confirmation(campaign.context, _kernel(campaign, decision), decision.confirmation)
+    standing, confirmation = decision.standing, decision.confirmation
+    facts = standing.replaced, standing.reason, standing.approval
+    campaign.store.log_confirmation(campaign.run, confirmation, validation, *facts)
+    without = {"confirmation": {"held_out_samples": True, "evaluation": {"samples"}}}
+    campaign.store.log_text(campaign.run, DECISION, decision.model_dump_json(exclude=without))
+
+
+def pending(campaign: "Campaign") -> Decision | None:
+    """Return the decision about a resumed campaign's champion that was not carried out to its end; None without one."""
+    text, result = (campaign.store.text(campaign.run, name) for name in (DECISION, conclusion.RESULT))
+    found = Decision.model_validate_json(text) if text else None
+    if found is None or found.result.kernels != len(campaign.population):
+        return None
+    return None if result and CampaignResult.model_validate_json(result) == found.result else found
+
+
+def renewed(campaign: "Campaign", decision: Decision) -> Decision:
+    """Return a decision as it is to be completed now, which is recorded if another champion was promoted meanwhile."""
+    ours = digest(submission(_kernel(campaign, decision), campaign.context.problem))
+    if not decision.standing.replaced or standing_digest(campaign) in (decision.before, ours):
+        return decision
+    standing = decision.standing.model_copy(update={"replaced": False, "reason": OVERTAKEN})
+    decision = decision.model_copy(update={"result": decision.result.model_copy(update={"standing": standing})})
+    campaign.insist(partial(record, campaign, decision))
+    return decision
+
+
+def carry_out(campaign: "Campaign", decision: Decision) -> None:
+    """Write the champion's files and register it; wait while a disk is full or the store does not answer.
+
+    It may be repeated. Raises SetupError if the files cannot be written.
     """
-    best, context = campaign.champion(), campaign.context
-    assert best is not None
-    standing = Standing(replaced=replaces, reason=reason, approval=str(answer))
-    found = found.model_copy(update={"standing": standing})
+    context, made, replaces = campaign.context, _kernel(campaign, decision), decision.standing.replaced
+    places = [champions.of_campaign(context.problem.name, campaign.name)]
+    places += [champions.folder(context.problem.name, made.language, context.address.name)] if replaces else []
+    files = _files(campaign, decision)
+    for file, content in ((place / name, content) for place in places for name, content in files.items()):
+        disk.insist(partial(_put, file, content), file.parent, campaign.stopped)
+    if decision.registers:
+        model = model_name(campaign, made)
+        facts = model_facts(decision.result, decision.confirmation)
+        campaign.insist(partial(campaign.store.register, campaign.run, made, model, replaces, facts))
+
+
+def model_name(campaign: "Campaign", champion: Kernel) -> str:
+    """Return the name of the registered model of a champion's problem, language and target."""
+    return f"{campaign.context.problem.slug}-{champion.language}-{campaign.context.address.name}"
+
+
+def _kernel(campaign: "Campaign", decision: Decision) -> Kernel:
+    assert decision.result.champion is not None
+    return campaign.population.get(decision.result.champion).kernel
+
+
+def _files(campaign: "Campaign", decision: Decision) -> dict[str, str]:
+    """Return the texts of a champion's files, by their names."""
+    context, made, confirmation = campaign.context, _kernel(campaign, decision), decision.confirmation
     card = {
-        "kernel": best.kernel.name,
-        "digest": best.kernel.digest,
-        "language": best.kernel.language,
+        "kernel": made.name,
+        "digest": made.digest,
+        "language": made.language,
         "target": context.address.name,
         "run_on": context.address.name if context.params.target == "auto" else context.params.target,
-        **found.model_dump(mode="json", include=CARD),
+        **decision.result.model_dump(mode="json", include=CARD),
         "environment": confirmation.evaluation.environment,
         "date": time.strftime("%Y-%m-%d"),
-        "lineage": standings.lineage(campaign.population, best.kernel),
-        "experiment": best.kernel.title,
+        "lineage": standings.lineage(campaign.population, made),
+        "experiment": made.title,
     }
-    folders = [champions.of_campaign(context.problem.name, campaign.name)]
-    folders += [champions.folder(context.problem.name, best.kernel.language, context.address.name)] if replaces else []
-    source = submission(best.kernel, context.problem)
-    validation = results.of_confirmation(context, best.kernel, confirmation)
-    written = best.kernel.model_copy(update={"source": source})
+    source = submission(made, context.problem)
+    written = made.model_copy(update={"source": source})
     baseline = recorded.baseline(campaign.population, confirmation)
     key = recorded.key(context.params, context.problem, context.address, written, baseline)
+    validation = results.of_confirmation(context, made, confirmation)
     kept = validation.model_copy(update={"recorded": campaign.name, "key": key})
-    for folder in folders:
-        write(folder / champions.SOURCE, source)
-        write_json(folder / champions.CARD, card)
-        write_json(folder / recorded.FILE, kept)
-    campaign.store.log_confirmation(campaign.run, confirmation, validation, replaces, reason, str(answer))
-    return found
+    return {champions.SOURCE: source, champions.CARD: json_text(card), recorded.FILE: json_text(kept)}
+
+
+def _put(file: Path, content: str) -> None:
+    """Write a file whole or not at all: a resume looks at what is there. Raises SetupError."""
+    try:
+        environment.keep(file, content)
+    except OSError as error:
+        raise SetupError(
+            f"cannot write the champion's file {file}: {error.strerror}; its confirmation is recorded, and "
+            "`kernel-scientist optimize --resume` completes the promotion"
+        ) from error
 
 
 def submission(kernel: Kernel, problem: Problem) -> str:
@@ -71,12 +150,12 @@ def submission(kernel: Kernel, problem: Problem) -> str:
     return kernel.source if has_header else problem.leaderboard.header() + kernel.source
 
 
-def model_facts(found: CampaignResult, confirmation: Confirmation, answer: Approval) -> dict[str, str]:
+def model_facts(found: CampaignResult, confirmation: Confirmation) -> dict[str, str]:
     """Return what a registered champion's card and version say about it."""
     facts = {
         "confirmation": found.told,
         "speedup over the reference": found.factor,
         "hardware": confirmation.evaluation.machine,
-        "approval": str(answer),
+        "approval": found.standing.approval if found.standing else "",
     }
     return {name: text for name, text in facts.items() if text}

@@ -124,7 +124,12 @@ def csv_text(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON value or a record to a file. Raises like `write`."""
-    write(path, json.dumps(as_json(value), indent=1) + "\n")
+    write(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return a JSON value or a record as the text of a file."""
+    return json.dumps(as_json(value), indent=1) + "\n"
 
 
 def as_json(value: Any) -> Any:

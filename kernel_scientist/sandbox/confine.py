@@ -14,7 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kernel_scientist.sandbox import bubblewrap, landlock, lifetime, seccomp
+from kernel_scientist.records.errors import InfrastructureError
+from kernel_scientist.sandbox import bubblewrap, landlock, lifetime, memory_kills, seccomp
 
 MEMORY_BYTES = 4 << 30
 FILE_BYTES = 256 << 20
@@ -51,12 +52,14 @@ def run(
 ) -> tuple[int | None, str]:
     """Run a command in `folder`, in its own process group, with limits and no environment except PATH.
 
-    Returns its status (None: timeout) and its output without the folder's path.
+    Returns its status (None: timeout) and its output without the folder's path. Raises InfrastructureError if it failed
+    while the system killed processes for want of memory.
 
     `timeout_s` is that of a machine with nothing else to do (`patience_s`).
     `memory_bytes` limits the address space, `log_bytes` the output; the rest of the output is dropped.
     """
     most = int(CPU_SHARE * timeout_s) + 1  # its children may outlive it
+    kills = memory_kills.count()
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(folder)}
     environment["LOGNAME"] = "nobody"  # torch.compile names a folder by it, and the list of users is not readable
     environment["PYTHONPATH"] = os.pathsep.join((str(bubblewrap.LISTED), bubblewrap.python_path()))
@@ -82,6 +85,8 @@ def run(
             with contextlib.suppress(ProcessLookupError, PermissionError):  # kills its process group too
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if status and memory_kills.count() > kills:
+            raise InfrastructureError("the machine ran out of memory during a build, and the system killed processes")
         log.seek(0)
         text = log.read(log_bytes).decode(errors="replace")
     return status, text.replace(str(folder) + "/", "")

@@ -26,6 +26,7 @@ from kernel_scientist.records.suite_result import SuiteResult
 from kernel_scientist.tracking import failures, local_store
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from kernel_scientist.tracking.subject import Subject
 
 T = TypeVar("T")
 SCHEMES = ("sqlite", "postgresql", "mysql", "mssql", "file", "databricks", "databricks-uc", "uc")
@@ -67,13 +68,16 @@ def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
             "another store by MLFLOW_TRACKING_URI"
         )
     store = open_store(params.tracking.uri, params.tracking.experiment or f"{problem.name}-{target.name}")
-    run = store.latest(campaign)
+    subject = Subject(problem.name, params.language, target.name)
+    run = store.latest(campaign, subject=subject)
     if run is None:
         raise SetupError(
             (campaign and store.elsewhere(campaign))
             or f"no campaign {campaign or 'of ' + problem.name} on {target.name} in {store.uri}: run "
             "`kernel-scientist optimize`, or name its problem with --set problem=NAME"
         )
+    if not subject.in_any_language.is_of(run):
+        raise SetupError(subject.other(run))
     population, bars = store.population(run), store.bars(run)
     final = store.final(run, population)
     return RecordedCampaign(store, run, population, final, problem.name, target.name, problem.published, bars)

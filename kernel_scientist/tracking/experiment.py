@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlparse
 
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.names import MLFLOW
-from kernel_scientist.tracking import local_store, registry
+from kernel_scientist.tracking import failures, local_store, registry
 from kernel_scientist.tracking.run_content import PARENT
 
 PAGE = 500
@@ -32,15 +32,14 @@ class MlflowExperiment:
         self.uri, self.experiment = uri, experiment
         local_store.prepare(uri)
         try:
-            self.client: Any = MlflowClient(tracking_uri=uri)
+            with failures.told(uri):
+                self.client: Any = failures.Client(MlflowClient(tracking_uri=uri), uri)
+                self._tracing: Any = failures.Client(TracingClient(uri), uri)
             found = self.client.get_experiment_by_name(experiment) or self._create(experiment)
-            self.experiment_id: str = found.experiment_id
-            self._local = str(found.artifact_location).startswith("file:")
-            self._tracing: Any = TracingClient(uri)
         except MlflowException as error:
             raise SetupError(f"the MLflow store at {uri} returned an error: {error.message}") from error
-        except Exception as error:  # the client does not wrap transport and database errors
-            raise SetupError(f"the MLflow store at {uri} cannot be used: {error}") from error
+        self.experiment_id: str = found.experiment_id
+        self._local = str(found.artifact_location).startswith("file:")
 
     def _create(self, experiment: str) -> Any:
         """Create the experiment, unless another process is quicker; return it."""
@@ -93,10 +92,20 @@ class MlflowExperiment:
     def _downloaded(self, run_id: str, name: str) -> Generator[Path]:
         """Yield an artifact, without a copy if it is a local file."""
         if self._local:
-            yield Path(self.client.download_artifacts(run_id, name))
+            yield self._download(run_id, name)
             return
         with tempfile.TemporaryDirectory() as folder:
-            yield Path(self.client.download_artifacts(run_id, name, folder))
+            yield self._download(run_id, name, folder)
+
+    def _download(self, run_id: str, name: str, folder: str | None = None) -> Path:
+        """Download an artifact that is there; MLflow denies that if the server is away. Raises StoreError."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return Path(self.client.download_artifacts(run_id, name, folder))
+        except MlflowException as error:
+            what = f"artifact {name or 'folder'} of run {run_id}"
+            raise failures.StoreError(f"the MLflow store {self.uri} cannot be used: it did not send {what}") from error
 
     def _log(
         self, run_id: str, *points: tuple[int, Mapping[str, float]], params: Mapping[str, str] | None = None

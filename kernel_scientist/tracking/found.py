@@ -6,8 +6,7 @@ from typing import Any
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
-from kernel_scientist.tracking import access, local_store
+from kernel_scientist.tracking import access, failures, local_store
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from kernel_scientist.tracking.run_content import CAMPAIGN, KIND, with_tags
@@ -36,7 +35,6 @@ def find(uri: str, campaign: str | None) -> StoredCampaign | None:
     Raises SetupError when the store cannot be used.
     """
     from mlflow import MlflowClient
-    from mlflow.exceptions import MlflowException
 
     address = environment.tracking_uri(uri)
     access.require_reachable(address)
@@ -44,13 +42,11 @@ def find(uri: str, campaign: str | None) -> StoredCampaign | None:
     where = with_tags({KIND: "campaign"} | ({CAMPAIGN: campaign} if campaign else {}))
     if where is None or (file is not None and not file.exists()):
         return None
-    try:
+    with failures.told(address):
         client: Any = MlflowClient(tracking_uri=address)
         experiments = {one.experiment_id: str(one.name) for one in client.search_experiments()}
         newest = ["attributes.start_time DESC"]
         runs = client.search_runs(list(experiments), filter_string=where, max_results=1, order_by=newest)
-    except MlflowException as error:
-        raise SetupError(f"the MLflow store at {address} returned an error: {error.message}") from error
     if not runs:
         return None
     store = access.open_store(uri, experiments[runs[0].info.experiment_id])

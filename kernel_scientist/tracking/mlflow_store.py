@@ -5,9 +5,8 @@ status is FINISHED. Runs that a killed process left RUNNING are removed on resum
 Only `MlflowClient` with explicit run ids is used: the fluent API keeps its state per thread.
 """
 
-import itertools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
-from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Confirmation, Trial
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.results import BarResult, ValidationResult
@@ -27,7 +25,6 @@ from kernel_scientist.tracking import (
     campaign_params,
     confirmed,
     flow_links,
-    local_store,
     owner,
     pages,
     registry,
@@ -35,9 +32,10 @@ from kernel_scientist.tracking import (
     snapshots,
     traces,
 )
-from kernel_scientist.tracking.campaign_run import ENDED, WITHOUT_A_WORD, CampaignRun
-from kernel_scientist.tracking.experiment import MlflowExperiment
+from kernel_scientist.tracking.campaign_index import CampaignIndex
+from kernel_scientist.tracking.campaign_run import ENDED, CampaignRun
 from kernel_scientist.tracking.run_content import CAMPAIGN, KERNEL, KIND, SUITE
+from kernel_scientist.tracking.subject import Subject
 
 FINDINGS, FINAL, PAGE = "findings.json", "final.json", "report.html"
 CHAMPION, FLOW = "champion", flow_links.TAG
@@ -48,13 +46,11 @@ NUMBER = "number"
 """Metric of a kernel's run: how many kernels the campaign has with it."""
 CLOCK_SKEW_MS = 600_000
 """Runs that ended this long before the last snapshot are looked at again, in milliseconds."""
-MOST_RUNS = 100
-"""Latest campaigns among which those of a problem, language and target are looked for."""
 FINISHED = "attributes.status = 'FINISHED'"
 """Condition of a complete run, in MLflow's language."""
 
 
-class MlflowStore(MlflowExperiment):
+class MlflowStore(CampaignIndex):
     """The runs of one MLflow experiment: one problem on one target."""
 
     def __init__(self, uri: str, experiment: str) -> None:
@@ -65,13 +61,21 @@ class MlflowStore(MlflowExperiment):
         self._begun: dict[tuple[str, str], str] = {}
         """Ids of those that this process has created, complete or not."""
 
-    def start(self, campaign: str, params: dict[str, Any], problem: Problem, by_model: bool = False) -> CampaignRun:
-        """Open a campaign's parent run. `by_model`: kernels are ranked by predictions."""
+    def start(
+        self,
+        campaign: str,
+        params: dict[str, Any],
+        problem: Problem,
+        by_model: bool = False,
+        subject: Subject | None = None,
+    ) -> CampaignRun:
+        """Open a campaign's parent run. `by_model`: kernels are ranked by predictions. `subject`: what it is about."""
         from mlflow.entities import Dataset, DatasetInput
 
         self.client.set_experiment_tag(self.experiment_id, pages.VIEW_TAG, pages.view(by_model))
         tags = {KIND: "campaign", CAMPAIGN: campaign, "mlflow.runName": campaign, "problem_digest": problem.digest}
         tags |= {owner.TAG: owner.this_process(), owner.BELONGS: environment.owner()}
+        tags |= subject.tags if subject else {}
         values = campaign_params.texts(params)
         tags |= {SUITE: suite} if (suite := values.get("tracking.suite")) else {}
         run_id = self.client.create_run(self.experiment_id, tags=tags).info.run_id
@@ -86,52 +90,6 @@ class MlflowStore(MlflowExperiment):
         self.client.log_text(parent.run_id, campaign_params.dump(values), campaign_params.FILE)
         return replace(parent, params=values)
 
-    def latest(self, campaign: str | None = None, suite: str = "", owned_by: str = "") -> CampaignRun | None:
-        """Return the campaign with this id, else the one started last (of a suite, of an owner, if given).
-
-        None: there is none.
-        """
-        wanted = {KIND: "campaign", CAMPAIGN: campaign}
-        wanted |= {} if campaign else {SUITE: suite, owner.BELONGS: owned_by}
-        given = {tag: value for tag, value in wanted.items() if value}
-        if (where := run_content.with_tags(given)) is None:
-            return None
-        newest = ["attributes.start_time DESC"]
-        runs = self.client.search_runs([self.experiment_id], filter_string=where, max_results=1, order_by=newest)
-        if not runs:
-            return None
-        run = CampaignRun.of(runs[0])
-        known = self._artifact(run.run_id, campaign_params.FILE)
-        return replace(run, params=campaign_params.in_force(known, run.params))
-
-    def elsewhere(self, campaign: str) -> str:
-        """Return the sentence for a campaign that another experiment of this store has; empty if none has it."""
-        where = run_content.with_tags({KIND: "campaign", CAMPAIGN: campaign})
-        other = self.other(where) if where else ""
-        how = "name its problem, and its target if it had another, as by --set problem=NAME"
-        return f"campaign {campaign} is in MLflow experiment {other}, not in {self.experiment}: {how}" if other else ""
-
-    def recorded(self, campaign: str | None, language: str, suite: str = "") -> CampaignRun | None:
-        """Return a campaign that can be resumed, by default the latest (of a suite, if given); None: there is none.
-
-        On a store that several share it is the latest of this folder and user. Raises SetupError when there is none of
-        that name, it used another language, or another process of this host runs it.
-        """
-        run = self.latest(campaign, suite, "" if suite or local_store.is_own(self.uri) else environment.owner())
-        if run is None:
-            if campaign is None:
-                return None
-            absent = f"no campaign {campaign!r} in MLflow experiment {self.experiment} at {self.uri}"
-            raise SetupError(self.elsewhere(campaign) or absent)
-        if (other := run.params.get("language")) != language:
-            raise SetupError(f"campaign {run.campaign} is in {other}, not in {language}")
-        if run.running and (process := owner.other_process(run.tags.get(owner.TAG))):
-            raise SetupError(
-                f"campaign {run.campaign} of {owner.words(run.tags)}, is being run by process {process}: wait for its "
-                "end, or stop it; `--campaign ID`, for a deployment resume=ID, resumes another"
-            )
-        return run
-
     def reopen(self, parent: CampaignRun) -> int:
         """Remove the kernel runs that were incomplete when the campaign was killed; return their number."""
         incomplete = self._children(parent.run_id, "attributes.status != 'FINISHED'")
@@ -141,13 +99,6 @@ class MlflowStore(MlflowExperiment):
             self.client.set_tag(parent.run_id, tag, text)
         self.client.update_run(parent.run_id, status="RUNNING")
         return len(incomplete)
-
-    def close_dead(self) -> None:
-        """Give the status KILLED to campaigns whose process, on this host, has ended without a word."""
-        for run in self._runs(f"tags.{KIND} = 'campaign'", "attributes.status = 'RUNNING'"):
-            if owner.is_gone(run.data.tags.get(owner.TAG)):
-                self.client.set_tag(run.info.run_id, ENDED, WITHOUT_A_WORD)
-                self.client.set_terminated(run.info.run_id, status="KILLED")
 
     def run_ids(self, parent: CampaignRun, names: Iterable[str]) -> dict[str, str]:
         """Return the ids of the runs of these kernels by kernel name, as far as they have one."""
@@ -215,14 +166,6 @@ class MlflowStore(MlflowExperiment):
         self.client.set_terminated(run_id, status="FINISHED")
         self._run_ids[key] = run_id
         return run_id
-
-    def campaigns(self, language: str, most: int, is_wanted: Callable[[str], bool]) -> list[CampaignRun]:
-        """Return the latest campaigns in a language whose ids are wanted, newest first, at most `most`."""
-        where = f"tags.{KIND} = 'campaign' and params.language = '{language}'"
-        newest = ["attributes.start_time DESC"]
-        runs = self.client.search_runs([self.experiment_id], where, max_results=MOST_RUNS, order_by=newest)
-        found = (CampaignRun.of(run) for run in runs if is_wanted(run.data.tags[CAMPAIGN]))
-        return list(itertools.islice(found, most))
 
     def note(self, parent: CampaignRun, tag: str, text: str) -> None:
         """Set a tag of a campaign's run."""

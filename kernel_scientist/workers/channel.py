@@ -15,7 +15,7 @@ from pathlib import Path
 from kernel_scientist.records.errors import InfrastructureError, StoppedError
 from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.sandbox import protocol
+from kernel_scientist.sandbox import memory_kills, protocol
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.sandbox.process import Process, TimeLimit, signal_name
 from kernel_scientist.workers.validation import protocol_violation, unexpected
@@ -50,6 +50,8 @@ class Channel:
     """The worker's process, numbered outside all namespaces; 0 until the worker has sent its first message."""
     _overdue_s: float = field(default=0.0, init=False)
     """Time by which this worker's answers exceeded their allowance, except calls of the kernel."""
+    _memory_kills: int = field(default_factory=memory_kills.count, init=False)
+    """Processes that the system had killed for want of memory when the worker was started."""
     _has_ended: bool = field(default=False, init=False)
     """Whether its exit status was read."""
 
@@ -160,6 +162,8 @@ class Channel:
         if flood := self._flood():
             return flood
         status = int(text)
+        if status == -signal.SIGKILL and memory_kills.count() > self._memory_kills:
+            raise InfrastructureError(f"the machine ran out of memory, and the system killed a worker in {doing}")
         if status == -signal.SIGSYS:  # from the filter of system calls
             reason = f"it made a forbidden system call in {doing} (a new process, tracing, mounting ...)"
             return KernelFailure(Verdict.REJECTED, reason)

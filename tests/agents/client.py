@@ -59,6 +59,13 @@ async def opened(read: Any, write: Any) -> AsyncIterator[ClientSession]:
 @contextmanager
 def serving(lab: Path, *options: str, **extra: str) -> Iterator[str]:
     """A server over HTTP; yields its address."""
+    with started(lab, *options, **extra) as (_, address):
+        yield address
+
+
+@contextmanager
+def started(lab: Path, *options: str, **extra: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A server over HTTP; yields its process and address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -71,7 +78,7 @@ def serving(lab: Path, *options: str, **extra: str) -> Iterator[str]:
                     break
             assert server.poll() is None
             time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}/mcp"
+        yield server, f"http://127.0.0.1:{port}/mcp"
     finally:
         server.terminate()
         server.wait()

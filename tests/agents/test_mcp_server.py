@@ -21,12 +21,14 @@ TOOLS = {
     *("begin_campaign", "submit", "confirm", "history", "kernel"),
 }
 ENDLESS = "import time\n\ndef custom_kernel(data):\n    time.sleep(3600)\n    return data[1]\n"
+ANSWERS = 40
+"""Answers of the server, 0.05 s apart, after which nothing of a cancelled call is left: 2 s, more on a busy machine."""
 PATIENT = ("--set", "harness.call_timeout_s=3600")
 """Without a cancellation the endless kernel would take an hour."""
 
 
 async def cancelled(session: ClientSession, lab: Path) -> None:
-    """Call `evaluate` with a kernel that takes an hour; cancel it when it runs. Nothing of it is left."""
+    """Call `evaluate` with a kernel that takes an hour; cancel it when it runs. Soon nothing of it is left."""
     ended, running, answers = anyio.Event(), anyio.Event(), list[str]()
 
     async def hear(done: float, total: float | None, message: str | None) -> None:
@@ -45,15 +47,22 @@ async def cancelled(session: ClientSession, lab: Path) -> None:
         number = session._request_id
         group.start_soon(call)
         await running.wait()
-        assert fork_servers(lab)
+        assert fork_servers(lab) and working(lab)
         params = types.CancelledNotificationParams(requestId=number)
         await session.send_notification(types.ClientNotification(types.CancelledNotification(params=params)))
         await ended.wait()
     assert answers == ["Request cancelled"]
-    while fork_servers(lab):
+    for _ in range(ANSWERS):
+        if not working(lab):
+            break
+        await session.send_ping()
         await anyio.sleep(0.05)
-    while any("agents.child" in one for one in processes_of(lab)):  # it ends with the server
-        time.sleep(0.05)
+    assert not working(lab)
+
+
+def working(lab: Path) -> list[str]:
+    """The processes of a call."""
+    return [*fork_servers(lab), *(one for one in processes_of(lab) if "agents.child" in one)]
 
 
 def own_cache(lab: Path) -> dict[str, str]:

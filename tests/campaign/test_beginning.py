@@ -16,6 +16,7 @@ from kernel_scientist.records.kernel import Kernel, Origin
 from kernel_scientist.scientist import prompts
 from kernel_scientist.scientist.proposals import Lesson, Lessons
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from kernel_scientist.tracking.subject import Subject
 from tests.conftest import Cli, without_progress
 from tests.trials import trial, undescribed
 
@@ -145,7 +146,7 @@ def test_a_resumed_campaign_takes_new_parameters_and_a_finished_one_is_shown(
 
     for settings, words in (
         (("--set", "profile=full"), "was started with profile=auto, which cannot change: resume it with --set profile"),
-        (("--set", "language=triton"), "is in cpp, not in triton"),
+        (("--campaign", first["campaign"], "--set", "language=triton"), "is in cpp, not in triton"),
     ):
         done = cli_here("optimize", "--resume", "--dry-run", *SETTINGS, *settings)
         (error,) = without_progress(done.stderr)
@@ -192,7 +193,7 @@ def test_findings_of_the_latest_campaigns_are_carried_over(lab: Path) -> None:
     campaign("identity-cpu-fast-20260102-000000-cccc", Lessons(findings=(lesson("of another target"),)))
     campaign("identity-cpu-20260102-000000-dddd", Lessons(findings=(lesson("of another language"),)), "triton")
     campaign(later, Lessons(findings=(lesson("c"),), earlier=(lesson("b", oldest, retracted="2026-01-02"),)))
-    found = beginning.earlier(store, "identity-cpu", "cpp")
+    found = beginning.earlier(store, Subject("identity", "cpp", "cpu"))
     assert [(f.name, f.text, f.campaign) for f in found] == [("e001", "c", later), ("e002", "a", oldest)]
 
 

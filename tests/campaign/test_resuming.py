@@ -16,6 +16,7 @@ from kernel_scientist.records import environment, params
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from kernel_scientist.tracking.subject import Subject
 from tests.conftest import ROOT, Cli, without_progress
 from tests.trials import trial
 
@@ -61,7 +62,7 @@ def test_a_colleagues_campaign_is_resumed_only_by_its_name(
         patch.setenv("KERNEL_SCIENTIST_OWNER", ADA)
         theirs = begun(store, lab, "aaaa", "KILLED", "k00001")
     plan = resumed(cli_here, "--resume", **where)
-    told = resuming.nothing(params.Params(), store)
+    told = resuming.nothing(params.Params(), PROBLEM, targets.CPU, store)
     assert plan["resumes"] == told and "campaign" not in plan
     assert f"no campaign of {environment.owner()} to resume" in told and f"resume={theirs.campaign}" in told
     assert f"{theirs.campaign} of {ADA}, on host " in told and f":{lab}" in environment.owner()
@@ -149,3 +150,34 @@ def test_nothing_is_made_to_find_a_campaign_where_there_is_no_store(lab: Path, m
     with pytest.raises(SetupError, match="no campaign 'nosuch': there is no MLflow store"):
         outlook.plan(settings, resume="nosuch")
     assert not (lab / "mlruns").exists()
+
+
+def test_campaigns_of_an_experiment_that_several_problems_share_are_told_apart(
+    lab: Path, cli_here: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(lab))
+    store, shared = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "all"), ("--set", "tracking.experiment=all")
+    named = {"identity": PROBLEM, "softmax": load_problem(ROOT / "problems" / "softmax")}
+
+    def made(problem: str, language: str, end: str, is_tagged: bool = True) -> str:
+        values = params.load(None, [f"problem={problem}", f"language={language}"]).model_dump(by_alias=True)
+        subject = Subject(problem, language, "cpu") if is_tagged else None
+        run = store.start(f"{problem}-cpu-20260101-000000-{end}", values, named[problem], subject=subject)
+        store.log(run, trial("k00001", 1.0), Population(), named[problem])
+        store.finish(run, "", "KILLED")
+        time.sleep(0.01)  # MLflow's start times are in milliseconds
+        return run.campaign
+
+    old = made("softmax", "cpp", "aaaa", is_tagged=False)  # of an older version
+    own = made("identity", "cpp", "bbbb")
+    made("identity", "triton", "cccc")
+    other = made("softmax", "triton", "dddd")
+    assert resumed(cli_here, *shared, "--resume")["campaign"] == own
+    plan = resumed(cli_here, *shared, "--resume", "--set", "problem=softmax")
+    assert plan["campaign"] == old
+    done = cli_here("report", *shared, "--set", "problem=identity", "--out", str(lab / "page.html"))
+    assert done.returncode == 0 and own in (lab / "page.html").read_text(), done.stderr
+    for command in (("report", other), ("optimize", "--dry-run", "--campaign", other), ("compare", own, other)):
+        done = cli_here(*command, *shared, "--set", "problem=identity")
+        error = without_progress(done.stderr)[-1]
+        assert done.returncode == 2 and f"campaign {other} is of softmax on cpu, not of identity on cpu" in error

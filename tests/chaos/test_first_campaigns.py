@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from kernel_scientist.tracking.subject import Subject
 from tests.conftest import lab_environment, new_lab
 
 CALL = ["optimize", "--json", "--set", "problem=identity", "--set", "search.generations=0", "--set", "harness.blocks=2"]
@@ -33,7 +34,7 @@ def test_two_first_campaigns_of_a_folder_both_end(tmp_path: Path) -> None:
     assert [process.returncode for process in both] == [0, 0], said
     names = {json.loads(out)["campaign"] for out, _ in said}
     store = MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu")
-    runs = store.campaigns("cpp", 10, lambda name: True)
+    runs = store.campaigns(Subject("identity", "cpp", "cpu"), 10)
     assert len(names) == 2 and {run.campaign for run in runs} == names
     for run in runs:
         assert [trial.kernel.name for trial in store.population(run)] == ["k00001", "k00002"] and not run.running

@@ -9,7 +9,7 @@ import pytest
 from prefect import flow
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.optimize import question
+from flows.promotion import question
 from kernel_scientist.records.approval import Approval, Promotion
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Params
@@ -104,7 +104,7 @@ RESULT = results.campaign(
 )
 def test_the_question_is_about_what_will_happen(reason: str, promoted: bool, version: str, asked: str) -> None:
     kernel = Kernel(name="k00002", language="cpp", source="")
-    text = question(RESULT, kernel, reason, promoted, version)
+    text = question(RESULT, kernel, Promotion(promoted, bool(version), reason), version)
     assert text.splitlines()[0] == asked
     assert "- identity in cpp on cpu: 2x [1.9, 2.1] the reference's speed" in text
     assert "- confirmed: faster than k00001" in text

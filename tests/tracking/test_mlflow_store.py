@@ -27,9 +27,11 @@ from kernel_scientist.tracking import campaign_params, flow_links, local_store, 
 from kernel_scientist.tracking.access import require_reachable
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from kernel_scientist.tracking.subject import Subject
 from tests.conftest import ROOT
 from tests.trials import trial
 
+IDENTITY = Subject("identity", "cpp", "cpu")
 PROBLEM = load(ROOT / "problems" / "identity")
 EXPERIMENT = Experiment(
     title="unroll: 1 -> 2", description="Faster.", rubric=("set it",), uplift=(-5, 12), innovation=15
@@ -143,30 +145,30 @@ def test_a_run_that_was_being_written_is_removed_on_resume(store: MlflowStore, c
 
 def test_a_suite_resumes_its_own_campaigns_only(store: MlflowStore) -> None:
     of_suite = {"language": "cpp", "tracking": {"suite": "one-12ab"}}
-    assert store.recorded(None, "cpp", "one-12ab") is None
+    assert store.recorded(None, IDENTITY, "one-12ab") is None
     mine = store.start("mine", of_suite, PROBLEM)
     store.start("other", {"language": "cpp", "tracking": {"suite": "two-34cd"}}, PROBLEM)
     store.start("plain", {"language": "cpp", "tracking": {"suite": ""}}, PROBLEM)
-    found = store.recorded(None, "cpp", "one-12ab")
+    found = store.recorded(None, IDENTITY, "one-12ab")
     assert found is not None and found.run_id == mine.run_id
-    latest = store.recorded(None, "cpp")
+    latest = store.recorded(None, IDENTITY)
     assert latest is not None and latest.campaign == "plain"
 
 
 def test_a_campaign_that_another_process_runs_is_not_resumed(store: MlflowStore) -> None:
     campaign = store.start("shared", {"language": "cpp"}, PROBLEM)
-    assert store.recorded("shared", "cpp"), "this process runs it"
+    assert store.recorded("shared", IDENTITY), "this process runs it"
     program = "from kernel_scientist.tracking import owner; print(owner.this_process(), flush=True); input()"
     command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdin and other.stdout
         store.client.set_tag(campaign.run_id, "owner", other.stdout.readline().strip())
         with pytest.raises(SetupError, match=f"is being run by process {other.pid}: wait"):
-            store.recorded("shared", "cpp")
+            store.recorded("shared", IDENTITY)
         other.stdin.write("\n")
         other.stdin.flush()
         os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
-        assert store.recorded("shared", "cpp"), "a process that waits to be reaped has ended"
+        assert store.recorded("shared", IDENTITY), "a process that waits to be reaped has ended"
 
 
 def test_a_clock_that_jumps_hides_no_kernel_from_a_resume(

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from kernel_scientist.campaign.target import Builder, Checked, Hold, Procedure, Target, Timer, TuningSearch
+from kernel_scientist.campaign.target import Builder, Checked, Procedure, Target, Timer, TuningSearch
 from kernel_scientist.campaign.targets import here
 from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.campaign.tuning import tuner
-from kernel_scientist.evaluation.timing.plan import TimedSource
+from kernel_scientist.evaluation.timing.plan import Hold, TimedSource
 from kernel_scientist.hardware import gpus
 from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems import operators

@@ -9,14 +9,13 @@ import logging
 import math
 import socket
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.evaluation.timing import schedule, statistics
 from kernel_scientist.evaluation.timing.estimate import Samples
-from kernel_scientist.evaluation.timing.plan import TimedSource, TimingPlan
+from kernel_scientist.evaluation.timing.plan import Hold, TimedSource, TimingPlan
 from kernel_scientist.hardware import cpu
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import BesideError
@@ -33,8 +32,6 @@ LEAST_RUNS = 3
 TOLD_S = 60.0
 """Seconds between two lines on how far a measurement is."""
 progress = logging.getLogger("kernel_scientist.progress")
-Hold = Callable[[], AbstractContextManager[object]]
-"""Context manager that holds the device's lock."""
 
 
 def kept(driver: Driver, profile: str) -> list[float] | None:

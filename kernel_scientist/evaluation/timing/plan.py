@@ -1,11 +1,14 @@
 """Plan of a timing, fixed before the first sample."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from kernel_scientist.records.base import Record
 from kernel_scientist.records.kernel import Case, Kernel
 
+Hold = Callable[[], AbstractContextManager[object]]
+"""Holds the device's lock, or keeps timings off, as long as it is open."""
 LEAST_STAGES = 2
 """Stages needed to call a kernel faster: one set of processes cannot show the variation between processes."""
 
