@@ -256,6 +256,11 @@ def test_the_dry_run_predicts_the_cost_of_models(cli_here: Cli) -> None:
     looking = "{model: openai/gpt-4o, tools: true, calls: 4}"
     longer = cli_here("optimize", "--dry-run", "--json", "--set", f"llm.writer={looking}")
     assert json.loads(longer.stdout)["usd"] > 5 * json.loads(done.stdout)["usd"], "five calls, each with all before"
+    planned = [
+        json.loads(cli_here("optimize", "--dry-run", "--json", "--set", f"llm.designer={one}").stdout)["usd"]
+        for one in (model, looking)
+    ]
+    assert planned[1] > 5 * planned[0], "a designer's too"
     for role, why in (("designer", "must name a model"), ("selector", "only the designer")):
         refused = cli_here("optimize", "--dry-run", "--set", f"llm.{role}={{model: writer}}")
         assert refused.returncode == 2 and why in refused.stderr

@@ -154,15 +154,15 @@ def test_writers_look_before_they_hand_in(functions: bool, lab: Path, cli: Cli, 
     assert any("its outputs are right" in one["content"] for one in asked), "a trace shows what the tools said"
 
 
-def test_tools_are_refused_where_kernels_are_built_elsewhere() -> None:
-    class Elsewhere:
-        params = load_params(None, ["llm.repairer={tools: true}", "target=pool:gpus"])
-        target = types.SimpleNamespace(builder=None)
+def test_tools_that_build_are_refused_where_kernels_are_built_elsewhere() -> None:
+    def elsewhere(role: str) -> Bench:
+        params = load_params(None, [f"llm.{role}={{tools: true}}", "target=pool:gpus"])
+        return cast(Bench, types.SimpleNamespace(params=params, target=types.SimpleNamespace(builder=None)))
 
-    with pytest.raises(
-        SetupError, match=r"llm\.repairer\.tools: kernels of target pool:gpus are built where they are timed"
-    ):
-        RoleWorkshop(cast(Bench, Elsewhere()))
+    why = r"llm\.repairer\.tools: kernels of target pool:gpus are built where they are timed"
+    with pytest.raises(SetupError, match=why):
+        RoleWorkshop(elsewhere("repairer"))
+    RoleWorkshop(elsewhere("designer"))
 
 
 def test_a_killed_campaign_goes_on_within_a_conversation(lab: Path, cli: Cli, prefect_api: str) -> None:
