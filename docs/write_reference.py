@@ -56,7 +56,8 @@ def _params() -> str:
         f"**{title}.** {_doc(model)}\n\n{_table(COLUMNS, [_field(key, part, {}) for key, part in fields])}"
         for title, model, fields in (
             ("Role", params.Role, _named(params.Role)),
-            ("Writer and repairer, in addition", params.Writing, _added(params.Writing, params.Role)),
+            ("Designer, writer and repairer, in addition", params.Looking, _added(params.Looking, params.Role)),
+            ("Writer and repairer, in addition", params.Writing, _added(params.Writing, params.Looking)),
             ("Rates", params.Rates, _named(params.Rates)),
         )
     )

@@ -11,7 +11,7 @@ from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import DESIGN, REPAIR, WRITE, Plan
 from kernel_scientist.campaign.recorder import Recorder
-from kernel_scientist.campaign.role_builds import RoleBuilds
+from kernel_scientist.campaign.role_workshop import RoleWorkshop
 from kernel_scientist.campaign.steps import decided, progress
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.campaign.target import Timer
@@ -56,7 +56,7 @@ class Campaign:
 
         `flow_url`: address of its Prefect run. Raises SetupError when the campaign cannot be resumed.
         """
-        self.params, self.role_builds = context.params, RoleBuilds(context)
+        self.params, self.role_workshop = context.params, RoleWorkshop(context)
         problem, params = context.problem, context.params
         about, values = (params, problem, context.address), params.model_dump(by_alias=True)
         self.store = resuming.opened(*about)
@@ -91,7 +91,7 @@ class Campaign:
         self.tally = Tally(self.run.metrics)
         heard = self.name, context.stopped, self.tally.failed
         client = LlmClient(params.llm, self.replies, self.llm_budget, *heard)
-        self.agent: Agent = ensemble.create(params.llm, context.assignment(), client, self.role_builds)
+        self.agent: Agent = ensemble.create(params.llm, context.assignment(), client, self.role_workshop)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
         self.ledger = Ledger(self.population)
         self.plan = Plan(params, self.beginning, self.population, self.ledger, self.llm_budget, self.run.elapsed_s)

@@ -8,6 +8,7 @@ generations that are being designed are together at most 2n - 1. With n = 1 kern
 """
 
 import contextvars
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -51,6 +52,13 @@ class Pipeline:
         self.busy: dict[Future[Any], Callable[[Any], None]] = {}
         """Work that is submitted and whose results are not handled yet, and what handles them."""
         self._closed = False
+        self._waiting, self._within, self._counting = Counter[str](), Counter[str](), threading.Lock()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether work within other work waits for its turn or goes on."""
+        with self._counting:
+            return self._within.total() > 0
 
     def submit(self, stage: str, work: Callable[[], T], then: Callable[[T], None]) -> None:
         """Queue work for a stage. `then` gets its result, in the thread that calls `handle`."""
@@ -58,23 +66,39 @@ class Pipeline:
 
         def timed() -> T:
             began = time.monotonic()
+            self._count(self._waiting, stage, -1)
             result = context.run(work)
             self._tally.worked(stage, began - submitted, time.monotonic() - began, result)
             return result
 
+        self._count(self._waiting, stage, 1)
         self.busy[self._stages[stage].submit(timed)] = then
 
     def await_turn(self, stage: str, work: Callable[[], T]) -> T:
-        """Queue work for a stage, and wait for its result: for work within that of another stage.
+        """Do work within that of another stage: once nothing that was submitted waits; return its result.
 
         Raises StoppedError if it did not begin before the end.
         """
+        context = contextvars.copy_context()
+
+        def turn() -> tuple[T] | None:
+            return None if self._waiting[stage] else (context.run(work),)
+
+        self._count(self._within, stage, 1)
         try:
-            return self._stages[stage].submit(contextvars.copy_context().run, work).result()
+            while (done := self._stages[stage].submit(turn).result()) is None:
+                pass  # it goes to the end of the queue, behind what waits
+            return done[0]
         except (CancelledError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not self._closed:
                 raise
             raise StoppedError("the campaign was stopped") from error
+        finally:
+            self._count(self._within, stage, -1)
+
+    def _count(self, counter: Counter[str], stage: str, number: int) -> None:
+        with self._counting:
+            counter[stage] += number
 
     def handle(self, timeout_s: float) -> None:
         """Wait for results and handle them; return without one after `timeout_s`. Raises what the work raised."""
@@ -110,7 +134,7 @@ class Engine:
         self.most_calls = campaign.params.llm.calls_in_flight
         widths = {"model": self.most_calls, "build": cpu.cores(), "device": campaign.context.target.devices}
         self.pipeline = Pipeline({**widths, "tune": 1, "record": 1}, campaign.tally)
-        campaign.role_builds.run = partial(self.pipeline.await_turn, "build")
+        campaign.role_workshop.run = self.pipeline.await_turn
         self._ready: deque[Job] = deque()
         self._stages: dict[str, str] = {}
         """The stage of each kernel in progress, by its name."""
@@ -162,12 +186,12 @@ class Engine:
         return self._designing + list(self._stages.values()).count("model")
 
     def _device_is_idle(self) -> bool:
-        """Whether the timing in progress delays nobody: all models think, nothing else is built, tuned or timed here,
-        and no other process waits for the device. Any thread may ask.
+        """Whether the timing in progress delays nobody: all models think, none waits for a tool, nothing else is built,
+        tuned or timed here, and no other process waits for the device. Any thread may ask.
         """
         rest = Counter(list(self._stages.values())) - Counter(["device"])
         quiet = self._thinking() >= self.most_calls and not rest.keys() & {"build", "device", "tune"}
-        return quiet and not device_queue.is_wanted(self.campaign.context.address.lock)
+        return quiet and not self.pipeline.is_awaited and not device_queue.is_wanted(self.campaign.context.address.lock)
 
     def _plan_more(self) -> bool:
         """Queue a tuning job or begin to design a generation; return False if there is nothing to do.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
-from kernel_scientist.records.overrides import apply, no_text
+from kernel_scientist.records.overrides import apply, no_text, valid_keys
 from kernel_scientist.records.yaml_text import read_mapping
 
 Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy", "agent"]
@@ -109,7 +109,16 @@ class Deciding(Role):
     temperature: Temperature = 0.3
 
 
-class Designing(Role):
+class Looking(Role):
+    """A role that may look around by tools before it answers."""
+
+    tools: bool = False
+    """Whether it may read, search and look at kernels; a writer or repairer may also compile, check and time drafts."""
+    calls: int = Field(default=12, ge=1, le=100)
+    """Most calls of tools for one design, draft or repair."""
+
+
+class Designing(Looking):
     """A role that plans."""
 
     temperature: Temperature = 0.8
@@ -121,13 +130,12 @@ class Coding(Role):
     temperature: Temperature = 0.1
 
 
-class Writing(Coding):
+class Writing(Looking):
     """A role that writes kernels."""
 
-    tools: bool = False
-    """Whether it may compile, check and read before it hands a kernel in."""
-    calls: int = Field(default=12, ge=1, le=100)
-    """Most calls of tools for one kernel."""
+    temperature: Temperature = 0.1
+    looks: int = Field(default=3, ge=0, le=20)
+    """Most quick timings beside the base among its calls of tools."""
 
 
 class Llm(Section):
@@ -163,6 +171,11 @@ class Llm(Section):
         role = getattr(self, name)
         assert isinstance(role, Role)
         return role
+
+    def calls(self, name: str) -> int:
+        """Return how many calls of tools a role has for one answer."""
+        role = self.role(name)
+        return role.calls if isinstance(role, Looking) and role.tools else 0
 
 
 ROLES = ("selector", "designer", "writer", "repairer", "distiller", "judge")
@@ -327,24 +340,6 @@ def parse(values: dict[str, Any], source: str = "params", origins: Mapping[str, 
         for part, option in (origins or {}).items():
             source = option if f"{key}.".startswith(f"{part}.") or part.startswith(f"{key}.") else source
         if first["type"] == "extra_forbidden":
-            valid = ", ".join(_valid_keys(first["loc"][:-1]))
+            valid = ", ".join(valid_keys(Params, first["loc"][:-1]))
             raise SetupError(f"{source}: unknown parameter '{key}'; valid here: {valid}") from error
         raise SetupError(f"{source}: parameter '{key}': {first['msg']}, got {first['input']!r}") from error
-
-
-def _valid_keys(location: Iterable[int | str]) -> list[str]:
-    model: type[BaseModel] = Params
-    for part in location:
-        fields = {field.alias or name: field for name, field in model.model_fields.items()}
-        child = model if isinstance(part, int) else _model(fields[part].annotation) if part in fields else None
-        if child is None:
-            return []
-        model = child
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _model(annotation: Any) -> type[BaseModel] | None:
-    """Return the record that a value, or each item of a value, is; None for others."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((model for part in get_args(annotation) if (model := _model(part))), None)

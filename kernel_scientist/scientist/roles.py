@@ -15,7 +15,7 @@ from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.problems.published import PublishedTime
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
-from kernel_scientist.scientist.knowledge import Document
+from kernel_scientist.scientist.knowledge import Document, applicable
 from kernel_scientist.scientist.proposals import (
     Design,
     DesignInProgress,
@@ -107,6 +107,18 @@ class Assignment:
         return math.isfinite(self.peaks.memory_gbps) and all(
             roofline_limit(work, self.peaks) == "memory" for work in works
         )
+
+    @property
+    def subject(self) -> tuple[str, str, bool, str]:
+        """Return what decides which documents apply: language, backend, whether memory sets the roofline, the problem's
+        text."""
+        about = f"{self.problem.name} {self.problem.description} {self.problem.reference_text}"
+        return self.language, self.backend, self.memory_bound, about
+
+    @property
+    def documents(self) -> list[Document]:
+        """Return the background documents that apply."""
+        return applicable(self.knowledge, *self.subject)
 
 
 @dataclass(frozen=True)

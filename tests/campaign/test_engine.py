@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -293,6 +294,56 @@ def test_a_pipeline_hands_results_and_errors_to_the_thread_that_asks() -> None:
                 pipeline.handle(1.0)
         pipeline.handle(0.01)
     assert sorted(seen) == list(range(5))
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_work_within_other_work_goes_behind_what_waits(width: int) -> None:
+    done, begun, go_on = list[str](), threading.Semaphore(0), threading.Event()
+
+    def verdict(name: str) -> None:
+        begun.release()
+        go_on.wait(10)
+        done.append(name)
+
+    with Pipeline({"model": 2, "device": width}) as pipeline:
+        for number in range(width):
+            pipeline.submit("device", partial(verdict, f"running {number}"), lambda _: None)
+            assert begun.acquire(timeout=10)
+        for number in range(2):
+            look = partial(pipeline.await_turn, "device", partial(done.append, f"look {number}"))
+            pipeline.submit("model", look, lambda _: None)
+        while pipeline._stages["device"]._work_queue.qsize() < 2:
+            time.sleep(0.001)
+        assert pipeline.is_awaited
+        for number in range(3):
+            pipeline.submit("device", partial(verdict, f"verdict {number}"), lambda _: None)
+        go_on.set()
+        while pipeline.busy:
+            pipeline.handle(1.0)
+        assert not pipeline.is_awaited
+    assert len(done) == width + 5
+    before = done[: min(done.index("look 0"), done.index("look 1"))]
+    assert len(before) >= width + 3 - (width - 1), "beside a look only what has begun may go on"
+
+
+def test_work_that_others_wait_for_ends_with_the_pipeline() -> None:
+    held, errors = threading.Event(), list[BaseException]()
+
+    def ask(pipeline: Pipeline) -> None:
+        try:
+            pipeline.await_turn("device", lambda: None)
+        except StoppedError as error:
+            errors.append(error)
+
+    with Pipeline({"device": 1}) as pipeline:
+        pipeline.submit("device", lambda: held.wait(10), lambda _: None)
+        asking = threading.Thread(target=ask, args=(pipeline,))
+        asking.start()
+        while not pipeline.is_awaited:
+            time.sleep(0.001)
+        threading.Timer(0.05, held.set).start()
+    asking.join(10)
+    assert errors and "was stopped" in str(errors[0])
 
 
 def test_a_cpu_timing_waits_for_builds_and_holds_off_new_ones() -> None:

@@ -1,12 +1,18 @@
 """Campaigns with a scripted model: their settings, what they recorded."""
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from kernel_scientist.records.params import ROLES
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from tests.conftest import lab_environment
 from tests.scientist.model_server import ModelServer, Response
 from tests.scientist.scripted_model import ScriptedModel
 
@@ -20,6 +26,23 @@ def settings(server: ModelServer, *more: str) -> list[str]:
     model = f"{{model: openai/scripted, api_base: '{server.address}', {price}, max_tokens: 2000}}"
     roles = [f"llm.{role}={model}" for role in ROLES]
     return [x for s in (*QUICK, *roles, *more) for x in ("--set", s)]
+
+
+def killed(lab: Path, arguments: list[str], prefect_api: str, when: Callable[[], bool]) -> None:
+    """Start a campaign; kill it with all its processes once `when` says so."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kernel_scientist", "optimize", *arguments],
+        env=lab_environment(lab, PREFECT_API_URL=prefect_api),
+        cwd=lab,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while not when() and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def stored(lab: Path, problem: str = "identity", target: str = "cpu") -> tuple[Any, list[Any], MlflowStore]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from docs import cpu_examples
+from docs import cpu_examples, mi300x_examples
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError
 from kernel_scientist.records.evaluation import Evaluation, Trial
@@ -22,9 +22,11 @@ from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
+from kernel_scientist.scientist.llm.tool_calls import ToolCall, written
 from kernel_scientist.scientist.proposals import ExperimentTask, InFlight, Lessons, Selection, missing
 from kernel_scientist.scientist.roles import FOCUSES, Step
 from tests.scientist.model_server import ModelServer, Response, serving
+from tests.trials import speedup
 
 PLAN = {"title": "t", "description": "d", "rubric": ["r"], "uplift": [1, 2], "innovation": 3}
 DESIGN = json.dumps({"avenues": [], "plans": [PLAN]})
@@ -225,7 +227,18 @@ GOOD = "N = 1\n\n\ndef custom_kernel(data):\n    return data[-1]\n"
 
 
 class Passing:
-    """Finds every kernel right."""
+    """Finds every kernel right, and each in turn faster by a percent more."""
+
+    pairs = True
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def look(self, kernel: Kernel, checked: Evaluation, base: Kernel) -> Evaluation:
+        self.looks += 1
+        ratio = 1 + self.looks / 100
+        found = speedup(base.name, ratio, 10.0, (ratio - 0.005, ratio + 0.005))
+        return checked.model_copy(update={"speedups": (found,), "environment": {"others_percent": "40"}})
 
     def compile(self, kernel: Kernel) -> Evaluation:
         return Evaluation(verdict=Verdict.OK)
@@ -241,6 +254,11 @@ def with_tools(turns: list[Response], folder: Path, **llm: Any) -> Iterator[tupl
         writer = agent.settings.writer.model_copy(update={"tools": True, "functions": True})
         agent.client.llm = agent.settings.model_copy(update={"writer": writer})
         yield LlmAgent(agent.assignment, agent.client, Passing()), population, server
+
+
+def said(request: dict[str, Any]) -> str:
+    """What tools said in a conversation."""
+    return "\n".join(one["content"] for one in request["messages"] if one["role"] == "tool")
 
 
 def calling(tool: str, /, finish: str = "tool_calls", cut: int | None = None, **arguments: str) -> Response:
@@ -286,6 +304,86 @@ def test_what_passed_its_check_counts_if_the_budget_ends(tmp_path: Path) -> None
         agent.client.budget = LlmBudget(Budget(tokens=20_000))
         draft = agent.write(all_, task(all_), Lessons())
         assert draft.source == GOOD and "budget" in draft.report and 1 <= len(draft.llm_calls) == len(server.requests)
+
+
+def test_a_draft_is_timed_beside_the_base_and_a_resumed_conversation_is_the_same(tmp_path: Path) -> None:
+    turns = [calling("time", source=GOOD), calling("time", source=GOOD), calling("time", source=f"{GOOD}# 2\n")]
+    turns += [calling("time", source=GOOD), Response(status=400)]
+    handed_in = calling("submit", report="what was checked last")
+    with with_tools(turns, tmp_path) as (agent, all_, server):
+        assert agent.write(all_, task(all_), Lessons()).report.startswith("not handed in")
+        assert isinstance(agent.workshop, Passing) and agent.workshop.looks == 3
+        last = said(server.requests[-1])
+        assert "speed over k00003" in last and "1.01x [1.005, 1.015] over all timed cases" in last
+        assert "c: 1.03x [1.025, 1.035], 10 us, base 10.3 us" in last and "not the verdict" in last
+        assert "measured on a busy machine: other processes used 40 %" in last
+        assert "2 of 3 measurements left" in last and "all 3 measurements are used up" in last
+        sent = server.requests[-1]["messages"]
+        assert "beside the base in one short run, 3 times at most" in sent[1]["content"]
+    with with_tools([handed_in], tmp_path) as (agent, all_, server):
+        resumed = agent.write(all_, task(all_), Lessons())
+        assert resumed.source == GOOD and resumed.report == "what was checked last"
+        assert [request["messages"] for request in server.requests] == [sent], "nothing is paid twice"
+        assert isinstance(agent.workshop, Passing) and agent.workshop.looks == 0, "nothing is measured twice"
+
+
+def test_who_has_no_looks_has_no_tool_that_times(tmp_path: Path) -> None:
+    with with_tools([calling("time", source=GOOD), Response("DECLINE: no")], tmp_path) as (agent, all_, server):
+        assert isinstance(agent.workshop, Passing)
+        agent.workshop.pairs = False
+        agent.write(all_, task(all_), Lessons())
+        assert "there is no tool 'time'" in said(server.requests[-1])
+        assert "No tool times a kernel" in server.requests[-1]["messages"][1]["content"]
+
+
+def test_on_a_model_target_times_are_predicted(tmp_path: Path) -> None:
+    class Predicting(Passing):
+        def check(self, kernel: Kernel) -> Evaluation:
+            return known
+
+    assignment, population = mi300x_examples.triton()
+    given = task(population)
+    known = population.get(given.base).evaluation
+    turns = [calling("time", source=GOOD), calling("profile", source=GOOD), calling("profile", source=GOOD, case="x")]
+    turns += [calling("submit", report="r"), calling("compile", kernel=given.base)]
+    turns += [calling("profile", kernel=given.base), Response(DESIGN)]
+    with with_tools(turns, tmp_path) as (agent, _, server):
+        designer = agent.client.llm.designer.model_copy(update={"tools": True, "functions": True})
+        agent.client.llm = agent.client.llm.model_copy(update={"designer": designer})
+        agent = LlmAgent(assignment, agent.client, Predicting())
+        assert agent.write(population, given, Lessons()).source == GOOD
+        written_by, number = said(server.requests[-1]), len(server.requests)
+        assert agent.design(population, SELECTION, Lessons(), Step.of(0, "design", 2)).plans
+        designed_by = said(server.requests[-1])
+    assert "predicted 1 times as fast as the base" in written_by and "not the verdict" in written_by
+    assert "measurements" not in written_by and "there is no timed case 'x'" in written_by and number == 4
+    longest = max(known.predictions, key=lambda one: one.time_us)
+    assert f"{longest.case}: predicted" in written_by and f"limited by {longest.limited_by} (" in written_by
+    assert f"In case {longest.case}, by the performance model:" in designed_by and "registers per lane" in designed_by
+
+
+@pytest.mark.parametrize("functions", [True, False], ids=["functions", "words"])
+def test_a_designer_looks_kernels_and_documents_up(functions: bool, tmp_path: Path) -> None:
+    calls = [("read", {"name": FORMATS}), ("compile", {"kernel": "k00003"}), ("profile", {"kernel": "k00003"})]
+    calls += [("search", {"words": "exponent bias"}), ("profile", {"kernel": "k00099"}), ("submit", {})]
+    written_out = "\n".join(written(ToolCall(name, json.dumps(arguments))) for name, arguments in calls)
+    turns = [*(calling(name, **arguments) for name, arguments in calls)] if functions else [Response(written_out)]
+    turns += [Response(DESIGN)]
+    with asked(lambda _, number: turns[min(number, len(turns)) - 1], tmp_path) as (agent, population, server):
+        designer = agent.settings.designer.model_copy(
+            update={"tools": True, "calls": 6, "functions": functions, "structured": True}
+        )
+        agent.client.llm = agent.settings.model_copy(update={"designer": designer})
+        agent = LlmAgent(agent.assignment, agent.client)
+        assert len(agent.design(population, SELECTION, Lessons(), Step.of(0, "design", 2)).plans) == 1
+        first, last = server.requests[0], server.requests[-1]
+        told = "\n".join(one["content"] for one in last["messages"][2:])
+    assert ("tools" in first) == functions and "response_format" not in first
+    assert "you may call tools, at most 6 times" in first["messages"][1]["content"]
+    assert "## Further documents" not in first["messages"][1]["content"], "a tool reads them"
+    assert "exponent bias" in told and f"From `{FORMATS}`" in told
+    assert "nothing is known of its machine code" in told and "geometric mean: " in told and "floor" in told
+    assert "there is no kernel 'k00099'" in told and "there is no tool 'submit'" in told
 
 
 def test_the_base_is_no_draft_of_its_own(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -30,7 +29,7 @@ from kernel_scientist.scientist.roles import Assignment, CpuInfo, Step
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, lab_environment, new_lab
 from tests.scientist.model_server import Response, serving
-from tests.scientist.scripted_campaign import NewPlans, settings, stored
+from tests.scientist.scripted_campaign import NewPlans, killed, settings, stored
 from tests.scientist.scripted_model import ScriptedModel
 from tests.trials import trial, undescribed
 
@@ -113,19 +112,7 @@ def test_thirty_kernels_have_every_verdict_and_their_costs_add_up(
 def test_a_killed_and_resumed_campaign_pays_nothing_twice(lab: Path, cli: Cli, prefect_api: str) -> None:
     with serving(ScriptedModel(("good", "good", "wrong"))) as server:
         arguments = settings(server, "search.generations=2")
-        process = subprocess.Popen(
-            [sys.executable, "-m", "kernel_scientist", "optimize", *arguments],
-            env=lab_environment(lab, PREFECT_API_URL=prefect_api),
-            cwd=lab,
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 120
-        while len(server.requests) < 6 and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.02)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        killed(lab, arguments, prefect_api, lambda: len(server.requests) >= 6)
         before = len(server.requests)
         done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
@@ -269,6 +256,11 @@ def test_the_dry_run_predicts_the_cost_of_models(cli_here: Cli) -> None:
     looking = "{model: openai/gpt-4o, tools: true, calls: 4}"
     longer = cli_here("optimize", "--dry-run", "--json", "--set", f"llm.writer={looking}")
     assert json.loads(longer.stdout)["usd"] > 5 * json.loads(done.stdout)["usd"], "five calls, each with all before"
+    planned = [
+        json.loads(cli_here("optimize", "--dry-run", "--json", "--set", f"llm.designer={one}").stdout)["usd"]
+        for one in (model, looking)
+    ]
+    assert planned[1] > 5 * planned[0], "a designer's too"
     for role, why in (("designer", "must name a model"), ("selector", "only the designer")):
         refused = cli_here("optimize", "--dry-run", "--set", f"llm.{role}={{model: writer}}")
         assert refused.returncode == 2 and why in refused.stderr

@@ -1,11 +1,6 @@
-"""Campaigns whose writer and repairer use tools before they hand a kernel in: over HTTP, with compiler and store."""
+"""Campaigns whose designer, writer and repairer use tools before they answer: over HTTP, with compiler and store."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 import types
 from pathlib import Path
 from typing import Any, cast
@@ -13,19 +8,27 @@ from typing import Any, cast
 import pytest
 
 from kernel_scientist.campaign.bench import Bench
-from kernel_scientist.campaign.role_builds import RoleBuilds
+from kernel_scientist.campaign.role_workshop import RoleWorkshop
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import load as load_params
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 from kernel_scientist.scientist.llm.tool_calls import ToolCall, wanted, written
-from tests.conftest import Cli, lab_environment
+from kernel_scientist.scientist.llm.workbench import NO_VERDICT
+from tests.conftest import Cli
 from tests.scientist.model_server import ModelServer, Response, serving
-from tests.scientist.scripted_campaign import settings, stored
+from tests.scientist.scripted_campaign import killed, settings, stored
 from tests.scientist.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.slow
 LOOPS = "loops"
 """The kind of an experiment whose writer goes on calling tools."""
+DESIGNERS = [
+    ToolCall("compile", '{"kernel": "k00001"}'),
+    ToolCall("profile", '{"kernel": "k00002"}'),
+    ToolCall("search", '{"words": "cache"}'),
+    ToolCall("check", '{"kernel": "k00001"}'),
+]
+"""What a designer calls first; the last one it does not have."""
 
 
 class ToolUser(ScriptedModel):
@@ -41,9 +44,9 @@ class ToolUser(ScriptedModel):
         """Results that it got."""
 
     def __call__(self, request: dict[str, Any], number: int) -> Response:
-        """Answer; a writer and a repairer call tools first."""
+        """Answer; a designer, a writer and a repairer call tools first."""
         messages = request["messages"]
-        if not messages[1]["content"].startswith(("# Implement", "# Repair")):
+        if not messages[1]["content"].startswith(("# Design", "# Implement", "# Repair")):
             assert "tools" not in request
             return super().__call__(request, number)
         assert ("tools" in request) == self.functions
@@ -52,13 +55,15 @@ class ToolUser(ScriptedModel):
         if asked != answered:  # as providers do
             return Response("each tool call needs a result", status=400)
         assert ("## How to call a tool" in messages[1]["content"]) != self.functions
-        kind = self._plan(messages[1]["content"])[1]
-        answer = "" if kind == LOOPS else super().__call__(request, number).text
-        source = answer.split("```python\n")[1].split("\n```")[0] + "\n" if "```python" in answer else ""
         turn = sum(message["role"] == "assistant" for message in messages)
         if turn:
             last = next(n for n in range(len(messages), 0, -1) if messages[n - 1]["role"] == "assistant")
             self.said += [one["content"] for one in messages[last:]]
+        if messages[1]["content"].startswith("# Design"):
+            return super().__call__(request, number) if turn else self._calls(DESIGNERS)
+        kind = self._plan(messages[1]["content"])[1]
+        answer = "" if kind == LOOPS else super().__call__(request, number).text
+        source = answer.split("```python\n")[1].split("\n```")[0] + "\n" if "```python" in answer else ""
         if kind == LOOPS:
             return self._calls([ToolCall("search", json.dumps({"words": f"cache {turn}"}))])
         if turn == 0:
@@ -71,6 +76,7 @@ class ToolUser(ScriptedModel):
                     ToolCall("read", '{"name": '),
                     ToolCall("read", json.dumps({"name": "k00001", "lines": 5})),
                     ToolCall("profile", json.dumps({"source": source})),  # offered on model targets only
+                    ToolCall("time", json.dumps({"source": source})),
                 ]
             )
         return self._calls([ToolCall("submit", json.dumps({"source": source, "report": "after looking"}))])
@@ -109,7 +115,8 @@ def test_writers_look_before_they_hand_in(functions: bool, lab: Path, cli: Cli, 
     with serving(model) as server:
         arguments = settings(server, "search.generations=1")
         arguments += ["--set", f"llm.writer={role(server, functions)}"]
-        arguments += ["--set", f"llm.repairer={role(server, functions, calls=6)}"]
+        arguments += ["--set", f"llm.repairer={role(server, functions, calls=7, looks=0)}"]
+        arguments += ["--set", f"llm.designer={role(server, functions, calls=4)}"]
         done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
         requests = len(server.requests)
@@ -124,6 +131,10 @@ def test_writers_look_before_they_hand_in(functions: bool, lab: Path, cli: Cli, 
     assert "there is no tool 'sing'" in told and "the arguments are not JSON" in told
     assert "lines 1 to 5 of" in told and "there is no tool 'profile'" in told
     assert "all calls are used up" in told
+    assert "instructions by class" in told and "geometric mean: " in told, "what is known of recorded kernels"
+    assert "there is no tool 'check'; there are compile, profile, read, search" in told, "a designer builds nothing"
+    assert "speed over k0000" in told and "2 of 3 measurements left" in told and NO_VERDICT in told
+    assert "there is no tool 'time'" in told, "a repairer without looks"
 
     population = {trial.kernel.title: trial for trial in store.population(parent) if trial.kernel.experiment}
     good, wrong, loops = (
@@ -136,41 +147,29 @@ def test_writers_look_before_they_hand_in(functions: bool, lab: Path, cli: Cli, 
     )
     assert loops.evaluation.verdict.value == "absent" and "after its 12 calls" in loops.evaluation.reason
     calls = [reply for reply in replies if wanted(reply.text)[0]]
-    assert {reply.role for reply in calls} == {"writer", "repairer"}
+    assert {reply.role for reply in calls} == {"designer", "writer", "repairer"}
     traces = store.client.search_traces(locations=[store.experiment_id], max_results=500)
     assert len(traces) == requests
     asked = [one for trace in traces for one in trace.data.spans[0].inputs["messages"] if one["role"] == "tool"]
     assert any("its outputs are right" in one["content"] for one in asked), "a trace shows what the tools said"
 
 
-def test_tools_are_refused_where_kernels_are_built_elsewhere() -> None:
-    class Elsewhere:
-        params = load_params(None, ["llm.repairer={tools: true}", "target=pool:gpus"])
-        target = types.SimpleNamespace(builder=None)
+def test_tools_that_build_are_refused_where_kernels_are_built_elsewhere() -> None:
+    def elsewhere(role: str) -> Bench:
+        params = load_params(None, [f"llm.{role}={{tools: true}}", "target=pool:gpus"])
+        return cast(Bench, types.SimpleNamespace(params=params, target=types.SimpleNamespace(builder=None)))
 
-    with pytest.raises(
-        SetupError, match=r"llm\.repairer\.tools: kernels of target pool:gpus are built where they are timed"
-    ):
-        RoleBuilds(cast(Bench, Elsewhere()))
+    why = r"llm\.repairer\.tools: kernels of target pool:gpus are built where they are timed"
+    with pytest.raises(SetupError, match=why):
+        RoleWorkshop(elsewhere("repairer"))
+    RoleWorkshop(elsewhere("designer"))
 
 
 def test_a_killed_campaign_goes_on_within_a_conversation(lab: Path, cli: Cli, prefect_api: str) -> None:
     with serving(ToolUser(("good", "good", "wrong"), functions=True)) as server:
         arguments = settings(server, "search.generations=1")
         arguments += ["--set", f"llm.writer={role(server, True)}", "--set", f"llm.repairer={role(server, True)}"]
-        process = subprocess.Popen(
-            [sys.executable, "-m", "kernel_scientist", "optimize", *arguments],
-            env=lab_environment(lab, PREFECT_API_URL=prefect_api),
-            cwd=lab,
-            start_new_session=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 120
-        while not _has_called(server) and time.monotonic() < deadline and process.poll() is None:
-            time.sleep(0.02)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        killed(lab, arguments, prefect_api, lambda: _has_called(server))
         done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
         parent, children, _ = stored(lab)

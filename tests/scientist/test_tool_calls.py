@@ -11,7 +11,7 @@ from kernel_scientist.scientist.llm.answer import Answer
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.response_cache import LlmRequest
 from kernel_scientist.scientist.llm.tool_calls import ToolCall, as_functions, as_text, wanted, written
-from kernel_scientist.scientist.llm.toolbox import MOST_ROUNDS_OVER, Arguments, Tool, Toolbox
+from kernel_scientist.scientist.llm.toolbox import MOST_ROUNDS_OVER, Arguments, Measurement, Tool, Toolbox
 from kernel_scientist.scientist.prompts import Message
 
 NAMES = st.from_regex(r"[a-z]{1,10}", fullmatch=True)
@@ -137,8 +137,29 @@ def test_calls_end() -> None:
     for _ in range(MOST_ROUNDS_OVER):
         (message,) = tools.answer(call("shout", '{"text": "a"}'))
         assert isinstance(message, Message) and "all calls are used up" in message.content
-    with pytest.raises(ReplyError, match="after its 2 calls and handed in no kernel"):
+    with pytest.raises(ReplyError, match="after its 2 calls and did not answer"):
         tools.answer(call("shout", '{"text": "a"}'))
+
+
+def test_measurements_have_a_limit_and_are_not_repeated() -> None:
+    made = list[str]()
+
+    def measure(arguments: OfText, _: ParsedReply | None) -> str | Measurement:
+        return "it fails" if arguments.text == "bad" else lambda: made.append(arguments.text) or f"{len(made)}.\nfaster"
+
+    def fresh() -> Toolbox:
+        return Toolbox([Tool("time", "Measures.", OfText, measure)], 9, most_looks=2)
+
+    texts = [call("time", json.dumps({"text": text})) for text in ("bad", "a", "b", "c")]
+    tools, again = fresh(), fresh()
+    held = [one for text in texts for one in tools.answer(text) if isinstance(one, Message)]
+    assert made == ["a", "b"], "what fails before it is measured takes none"
+    assert "1.\nfaster\n(1 of 2 measurements left)\n(7 calls left)" in held[1].content
+    assert "all 2 measurements are used up" in held[3].content
+    repeated = [one for text, before in zip(texts, held, strict=True) for one in again.answer(text, [before])]
+    assert repeated == held and made == ["a", "b"]
+    (afresh,) = fresh().answer(texts[1])
+    assert isinstance(afresh, Message) and "3.\nfaster" in afresh.content
 
 
 def test_what_cannot_be_used_is_answered_once_per_call() -> None:

@@ -225,6 +225,11 @@ def _floors(assignment: Assignment) -> str:
     return "nominal" if assignment.gpu is not None or not assignment.peaks.certain else "problem"
 
 
+def code(assignment: Assignment, trial: Trial) -> list[str]:
+    """Return what is known of a kernel's machine code, for the target's GPU or a CPU; empty if nothing is."""
+    return gpu_facts.code(assignment.gpu, trial) if assignment.gpu else instructions(trial)
+
+
 def instructions(trial: Trial) -> list[str]:
     """Return code size, instruction counts and hot loop of a CPU kernel; empty if they are unknown."""
     report = trial.evaluation.compile

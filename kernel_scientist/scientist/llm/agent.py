@@ -14,12 +14,13 @@ from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError, ModelError
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.params import PLAYBOOK, Llm, Role, Writing
+from kernel_scientist.records.params import PLAYBOOK, Llm, Writing
 from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, outcomes, problem_facts
 from kernel_scientist.scientist.knowledge import Background, Document
 from kernel_scientist.scientist.llm import bandit, schemas
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
+from kernel_scientist.scientist.llm.lookup import Lookup
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
 from kernel_scientist.scientist.llm.workbench import Workbench, Workshop
@@ -53,8 +54,6 @@ class LlmAgent:
     def __init__(self, assignment: Assignment, client: LlmClient, workshop: Workshop | None = None) -> None:
         self.assignment, self.client, self.workshop = assignment, client, workshop
         self.settings: Llm = client.llm
-        self._tools = {name: _calls(self.settings.role(name)) if workshop else 0 for name in ("writer", "repairer")}
-        """Calls of tools that a role has for one kernel."""
 
     def select(self, population: Population, lessons: Lessons, step: Step) -> Selection:
         """Choose base and reference kernel from lineage and times. Raises ValueError if no kernel is correct."""
@@ -79,7 +78,7 @@ class LlmAgent:
             **self._compared(population, base, reference),
             selection_rationale=selection.rationale,
             reference_change=facts.change(base.kernel.source, reference.kernel.source),
-            reference_code=self._code(reference),
+            reference_code=facts.code(self.assignment, reference),
             reference_limits=gpu_facts.limits(reference),
             tried=tried,
             left_out=left_out,
@@ -88,6 +87,7 @@ class LlmAgent:
             focus=step.focus,
             record=outcomes.record(population),
             operators=facts.operators(self.assignment),
+            calls=self._calls("designer"),
         )
         background = self._background(base.kernel.source, with_documents(documents=(), titles=()))
         spec = CallSpec(
@@ -97,9 +97,10 @@ class LlmAgent:
             sample=step.generation,  # generations that are designed at the same time may have the same prompt
             about=(selection.base, selection.reference),
         )
-        others = background.others if self.assignment.knowledge_tokens else {}
+        tools = Lookup(self.assignment, population).toolbox(most) if (most := self._calls("designer")) else None
+        others = background.others if self.assignment.knowledge_tokens and not tools else {}  # a tool reads them
         prompt = with_documents(documents=background.documents, titles=[*others])
-        reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.design(reply, others))
+        reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.design(reply, others), tools)
         if reply.read:
             wanted = [others[title] for title in dict.fromkeys(reply.read)][:MOST_READ]
             spec = dataclasses.replace(spec, key=f"{spec.key}/read")
@@ -130,7 +131,8 @@ class LlmAgent:
             best=self._kernel(population, best) if best and leads else None,
             in_flight=[job for job in task.in_flight if job.name != task.name],
             sites=KernelSource(base.kernel.source).site_names(),
-            calls=self._tools["writer"],
+            calls=self._calls("writer"),
+            looks=self._looks("writer"),
         )
         prompt = with_documents(documents=self._for_plan(task, base.kernel.source, with_documents(documents=())))
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
@@ -170,7 +172,7 @@ class LlmAgent:
                 drafts=rows,
                 base=self._kernel(population, base),
                 limits=gpu_facts.limits(base),
-                code=self._code(base),
+                code=facts.code(self.assignment, base),
                 documents=self._pitfalls(),
                 experiment=task.experiment,
                 own_idea=task.own_idea,
@@ -206,7 +208,8 @@ class LlmAgent:
             classes=bug_taxonomy.BUGS,
             attempts=attempts,
             relatives=facts.relatives(population, outcomes.for_repair(population, task.base, rng)),
-            calls=self._tools["repairer"],
+            calls=self._calls("repairer"),
+            looks=self._looks("repairer"),
         )
         prompt = with_documents(documents=())
         if missing(failed.kernel.source):  # the repairer writes what the writer did not
@@ -238,10 +241,19 @@ class LlmAgent:
         reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.findings(reply, population))
         return lessons.updated([(f.text, f.kernels) for f in reply.findings[:NEW_FINDINGS]], reply.retracted, calls)
 
+    def _calls(self, role: str) -> int:
+        """Return how many calls of tools a role has for one answer. Who writes needs a workshop for them."""
+        return self.settings.calls(role) if self.workshop or role == "designer" else 0
+
+    def _looks(self, role: str) -> int:
+        """Return how many of a role's calls may time a draft."""
+        settings = self.settings.role(role)
+        return settings.looks if isinstance(settings, Writing) and self.workshop and self.workshop.pairs else 0
+
     def _bench(self, population: Population, task: ExperimentTask, changed: Trial) -> Workbench | None:
         if self.workshop is None:
             return None
-        return Workbench(self.workshop, self.assignment, population, task.name, changed)
+        return Workbench(self.workshop, self.assignment, population, task.name, changed, population.get(task.base))
 
     def _draft(
         self, spec: CallSpec, prompt: Prompt, changed: Trial, task: ExperimentTask, bench: Workbench | None
@@ -250,7 +262,7 @@ class LlmAgent:
 
         changed: what a change in the reply is a change of.
         """
-        base, most_calls = changed.kernel.source, self._tools[spec.role]
+        base, most, looks = changed.kernel.source, self._calls(spec.role), self._looks(spec.role)
 
         def parse(reply: ParsedReply) -> Draft:
             try:
@@ -267,7 +279,7 @@ class LlmAgent:
             return Draft(source=source, report=report, critique=critique, experiment=experiment)
 
         try:
-            tools = bench.toolbox(most_calls) if bench and most_calls else None
+            tools = bench.toolbox(most, looks) if bench and most else None
             draft, calls = self.client.ask(spec, prompt, parse, tools)
         except ReplyError as error:
             if bench and bench.checked:
@@ -288,16 +300,12 @@ class LlmAgent:
             "table": facts.case_table(self.assignment, population, [*others.values(), base]),
             "limits": gpu_facts.limits(base),
             "provenance": gpu_facts.provenance([base]),
-            "code": self._code(base),
+            "code": facts.code(self.assignment, base),
             "counters": gpu_facts.counters(self.assignment, base),
         }
 
     def _kernel(self, population: Population, trial: Trial) -> dict[str, Any]:
         return {**facts.kernel(population, trial), **problem_facts.as_reference(self.assignment.problem, trial)}
-
-    def _code(self, trial: Trial) -> list[str]:
-        gpu = self.assignment.gpu
-        return gpu_facts.code(gpu, trial) if gpu else facts.instructions(trial)
 
     def _prompt(self, role: str, lessons: Lessons, **context: Any) -> Prompt:
         assignment = self.assignment
@@ -321,15 +329,8 @@ class LlmAgent:
 
     def _pitfalls(self) -> list[Document]:
         """Return the section on pitfalls of each document that applies."""
-        language, backend, bound, about = self._subject()
-        suitable = knowledge.applicable(self.assignment.knowledge, language, backend, bound, about)
-        return [section for document in suitable if (section := document.section(PITFALLS)).text]
-
-    def _subject(self) -> tuple[str, str, bool, str]:
-        """Return what decides which documents apply."""
-        assignment, problem = self.assignment, self.assignment.problem
-        about = f"{problem.name} {problem.description} {problem.reference_text}"
-        return assignment.language, assignment.backend, assignment.memory_bound, about
+        documents = self.assignment.documents
+        return [section for document in documents if (section := document.section(PITFALLS)).text]
 
     def _background(self, query: str, prompt: Prompt, plan: str = "") -> Background:
         """Return the documents for a prompt.
@@ -339,12 +340,7 @@ class LlmAgent:
         assignment, problem = self.assignment, self.assignment.problem
         rest = sum(len(message.content) for message in prompt.messages if message.role == "user")
         room = int(rest * BACKGROUND / (1 - BACKGROUND) / knowledge.CHARACTERS_PER_TOKEN)
-        language, backend, bound, about = self._subject()
+        language, backend, bound, about = assignment.subject
         tokens = min(assignment.knowledge_tokens, room)
         query = f"{problem.name} {problem.description} {query}"
         return knowledge.choose(assignment.knowledge, query, language, backend, tokens, bound, about, plan)
-
-
-def _calls(role: Role) -> int:
-    """Return how many calls of tools a role has for one kernel."""
-    return role.calls if isinstance(role, Writing) and role.tools else 0

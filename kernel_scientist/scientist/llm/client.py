@@ -104,7 +104,7 @@ class LlmClient:
                 fault = fault if corrections else ReplyError(str(error))
                 break  # the model allows no longer reply, or refuses the correction: the reply before it is judged
             except BudgetError as error:
-                if not tools or not calls:
+                if not tools or not tools.submitted or not calls:
                     raise
                 fault = ReplyError(str(error))
                 break  # what it has checked so far may be handed in
@@ -112,7 +112,8 @@ class LlmClient:
             try:
                 if tools and reply.finish == CUT_OFF and wanted(reply.text)[0]:
                     raise ReplyError("the call is not complete")
-                answered = tools.answer(reply.text) if tools else reply.text
+                before = self._results(f"{spec.key}/{turn}", messages, reply) if tools else ()
+                answered = tools.answer(reply.text, before) if tools else reply.text
                 if not isinstance(answered, str):
                     calls.append(_recorded(reply, prompt, cached, ""))
                     messages += [Message(role="assistant", content=reply.text), *answered]
@@ -165,6 +166,14 @@ class LlmClient:
             raise SetupError(f"llm.{spec.role}: the endpoint refuses the call ({'; '.join(errors)})")
         raise ModelError(f"llm.{spec.role}: {NO_REPLY}; {'; '.join(errors) or 'no model is named'}", may_pass)
 
+    def _results(self, key: str, messages: Sequence[Message], reply: Reply) -> Sequence[Message]:
+        """Return what tools said to a reply before a kill or in the replayed campaign: it stands in the next request,
+        whose key is `key`, if that was answered."""
+        known = self.cache.at(self.campaign, key, self._resumed_at)
+        known = known or (self.cache.at(self.llm.replay, key) if self.llm.replay else None)
+        told = known.request.messages[len(messages) :] if known else ()
+        return told[1:] if told and told[0].content == reply.text else ()
+
     def _answered(self, role: str) -> bool:
         """Whether a model of a role has ever replied in this campaign: then its set-up was right."""
         return any(row.role == role for row in self.cache.spending(self.campaign))
@@ -181,12 +190,13 @@ class LlmClient:
         parameters: dict[str, object] = {"max_tokens": longer * role.max_tokens}
         parameters |= {} if role.temperature is None else {"temperature": role.temperature}
         for model in (*first, *(m for m in role.fallbacks if m.model != PLAYBOOK)):
-            form = endpoint.schema(spec.form) if spec.form and endpoint.takes_schema(model) else {}
-            told = tuple(messages)
+            form, told = dict[str, object](), tuple(messages)
             if offered and endpoint.takes_tools(model):
-                form |= endpoint.functions(offered)
+                form = endpoint.functions(offered)
             elif offered:
                 told = in_words(told, offered)
+            elif spec.form and endpoint.takes_schema(model):  # with tools, not every reply is to have the form
+                form = endpoint.schema(spec.form)
             yield (
                 model,
                 LlmRequest(model=model.model, parameters={**parameters, **form}, messages=told, sample=spec.sample),

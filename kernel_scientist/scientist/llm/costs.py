@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import BudgetError, SetupError
-from kernel_scientist.records.params import PLAYBOOK, WRITER, Budget, Model, Params, Rates, Role, Writing
+from kernel_scientist.records.params import PLAYBOOK, WRITER, Budget, Llm, Model, Params, Rates, Role
 from kernel_scientist.scientist.llm.answer import estimated_tokens
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 
@@ -71,13 +71,12 @@ def campaign_usd(params: Params, problem: Problem, seeds: int) -> float:
         "repairer": (kernels * REPAIRED if params.repair.rounds else 0, common + 2 * source, source + 300),
         "distiller": (generations // interval if interval else 0, TEMPLATE_TOKENS + 1800, REPLY_TOKENS["distiller"]),
     }
-    roles = ((params.llm.role(name), *sizes) for name, sizes in calls.items())
-    return round(sum(_conversations_usd(*one) for one in roles), 4)
+    return round(sum(_conversations_usd(params.llm, name, *sizes) for name, sizes in calls.items()), 4)
 
 
-def _conversations_usd(role: Role, number: float, input_tokens: int, output_tokens: int) -> float:
+def _conversations_usd(llm: Llm, name: str, number: float, input_tokens: int, output_tokens: int) -> float:
     """Return the cost of a role's conversations: one call each, or as many as its tools allow, each with all before."""
-    more = role.calls if isinstance(role, Writing) and role.tools else 0
+    role, more = llm.role(name), llm.calls(name)
     grown = input_tokens + more * (output_tokens + RESULT_TOKENS) // 2
     return number * (1 + more) * _mean_usd(role, grown, output_tokens)
 

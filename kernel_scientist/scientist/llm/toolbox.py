@@ -18,7 +18,9 @@ MOST_ROUNDS_OVER = 2
 MAX_RESULT = 12_000
 """Characters of a result; the middle of a longer one is left out."""
 SUBMIT = "submit"
-NONE_LEFT = "not carried out: all calls are used up. Hand in the kernel now, in the requested form."
+NONE_LEFT = "not carried out: all calls are used up. Answer now, in the requested form."
+Measurement = Callable[[], str]
+"""Measures, and returns what came of it. What a measurement said once is not measured again."""
 
 
 class Arguments(BaseModel):
@@ -34,7 +36,7 @@ class Tool:
     name: str
     description: str
     arguments: type[Arguments]
-    run: Callable[[Any, ParsedReply | None], str]
+    run: Callable[[Any, ParsedReply | None], str | Measurement]
     """Gets the arguments, and the reply that the call stands in. Raises ReplyError for what cannot be done."""
 
     def spec(self) -> ToolSpec:
@@ -51,10 +53,14 @@ class Toolbox:
 
     tools: Sequence[Tool]
     most_calls: int
-    submitted: Callable[[Any], str]
-    """Returns the arguments of `submit` as a reply in the form that the prompt asks for."""
+    submitted: Callable[[Any], str] | None = None
+    """Returns the arguments of `submit` as a reply in the form that the prompt asks for; None: nothing is handed in."""
+    most_looks: int = 0
+    """Most calls that measure."""
     done: int = 0
     """Calls so far."""
+    looks: int = 0
+    """Measurements so far."""
     over: int = field(default=0, init=False)
     """Replies with calls since none was left."""
 
@@ -63,11 +69,12 @@ class Toolbox:
         """Return the tools as a model sees them."""
         return tuple(tool.spec() for tool in self.tools)
 
-    def answer(self, text: str) -> list[Message] | str:
+    def answer(self, text: str, before: Sequence[Message] = ()) -> list[Message] | str:
         """Return the results of the calls in a reply, one message each; without calls, or with the one that hands in a
         kernel, the reply that the prompt asks for.
 
-        Raises ReplyError if a model goes on calling when no calls are left.
+        `before`: these results, if the conversation was held before: measurements among them are not repeated. Raises
+        ReplyError if a model goes on calling when no calls are left.
         """
         calls, reply = wanted(text)
         if not calls:
@@ -76,9 +83,9 @@ class Toolbox:
         for call in calls:
             try:
                 tool, arguments = self._read(call)
-                if tool.name == SUBMIT and len(calls) == 1:
+                if self.submitted and tool.name == SUBMIT and len(calls) == 1:
                     return self.submitted(arguments)
-                said = self._run(tool, arguments, reply)
+                said = self._run(tool, arguments, reply, before[len(messages) : len(messages) + 1])
             except ReplyError as error:
                 said = f"not carried out: {error}"
             left = max(0, self.most_calls - self.done)
@@ -87,7 +94,7 @@ class Toolbox:
         if self.done > self.most_calls:
             self.over += 1
             if self.over > MOST_ROUNDS_OVER:
-                raise ReplyError(f"it went on calling tools after its {self.most_calls} calls and handed in no kernel")
+                raise ReplyError(f"it went on calling tools after its {self.most_calls} calls and did not answer")
         return messages
 
     def refused(self, text: str, why: str) -> list[Message]:
@@ -95,15 +102,24 @@ class Toolbox:
         calls, _ = wanted(text)
         return [result(self.done, call, why) for call in calls] or [Message(role="user", content=why)]
 
-    def _run(self, tool: Tool, arguments: Arguments, reply: ParsedReply | None) -> str:
+    def _run(self, tool: Tool, arguments: Arguments, reply: ParsedReply | None, before: Sequence[Message]) -> str:
         if tool.name == SUBMIT:
             raise ReplyError("hand the kernel in by a reply with no other call, once you know the results of these")
         if self.done > self.most_calls:
             return NONE_LEFT
         try:
-            return tool.run(arguments, reply)
+            said = tool.run(arguments, reply)
+            return said if isinstance(said, str) else self._measured(said, before)
         except InfrastructureError as error:
             return f"no result, through no fault of the kernel: {one_line(error)}"
+
+    def _measured(self, measure: Measurement, before: Sequence[Message]) -> str:
+        if self.looks == self.most_looks:
+            raise ReplyError(f"all {self.most_looks} measurements are used up")
+        self.looks += 1
+        if before:
+            return before[0].content.partition("\n")[2].rpartition("\n")[0]  # without what is added to each result
+        return f"{measure()}\n({self.most_looks - self.looks} of {self.most_looks} measurements left)"
 
     def _read(self, call: ToolCall) -> tuple[Tool, Arguments]:
         """Return the tool of a call, and its arguments. A call that cannot be read is one of those that are counted."""
