@@ -1,9 +1,11 @@
 """Overrides of parameters, as the command line gives them: `key.sub=value`."""
 
 import ast
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import Any, cast, get_args
 
 import yaml
+from pydantic import BaseModel
 
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.yaml_text import DoubledKeyError, parse_yaml
@@ -63,3 +65,21 @@ def no_text(value: object, key: str = "") -> str:
     if isinstance(value, list):
         return next(filter(None, (no_text(part, key) for part in cast(list[object], value))), "")
     return ""
+
+
+def valid_keys(model: type[BaseModel], location: Iterable[int | str]) -> list[str]:
+    """Return the keys of the section of `model` at a location; none if there is no section."""
+    for part in location:
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        child = model if isinstance(part, int) else _model(fields[part].annotation) if part in fields else None
+        if child is None:
+            return []
+        model = child
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    """Return the record that a value, or each item of a value, is; None for others."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((model for part in get_args(annotation) if (model := _model(part))), None)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
-from kernel_scientist.records.overrides import apply, no_text
+from kernel_scientist.records.overrides import apply, no_text, valid_keys
 from kernel_scientist.records.yaml_text import read_mapping
 
 Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy", "agent"]
@@ -38,6 +38,14 @@ class Search(Section):
     prescreen: int = Field(default=0, ge=0)
     experiments: int = Field(default=3, ge=1, le=5)
     seed: int = 2025
+    agent: str = ""
+    agent_minutes: float = Field(default=20, gt=0)
+    agent_writes: tuple[str, ...] = ()
+
+    @property
+    def submitted(self) -> bool:
+        """Whether a client of the MCP server writes the kernels, so that a campaign has none of its own to make."""
+        return self.strategy == "agent" and not self.agent
 
 
 class Rates(Section):
@@ -327,24 +335,6 @@ def parse(values: dict[str, Any], source: str = "params", origins: Mapping[str, 
         for part, option in (origins or {}).items():
             source = option if f"{key}.".startswith(f"{part}.") or part.startswith(f"{key}.") else source
         if first["type"] == "extra_forbidden":
-            valid = ", ".join(_valid_keys(first["loc"][:-1]))
+            valid = ", ".join(valid_keys(Params, first["loc"][:-1]))
             raise SetupError(f"{source}: unknown parameter '{key}'; valid here: {valid}") from error
         raise SetupError(f"{source}: parameter '{key}': {first['msg']}, got {first['input']!r}") from error
-
-
-def _valid_keys(location: Iterable[int | str]) -> list[str]:
-    model: type[BaseModel] = Params
-    for part in location:
-        fields = {field.alias or name: field for name, field in model.model_fields.items()}
-        child = model if isinstance(part, int) else _model(fields[part].annotation) if part in fields else None
-        if child is None:
-            return []
-        model = child
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _model(annotation: Any) -> type[BaseModel] | None:
-    """Return the record that a value, or each item of a value, is; None for others."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((model for part in get_args(annotation) if (model := _model(part))), None)
