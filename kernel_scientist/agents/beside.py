@@ -15,6 +15,7 @@ from dataclasses import asdict
 
 import anyio
 
+from kernel_scientist.agents import work
 from kernel_scientist.agents.work import Settings
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError
@@ -29,12 +30,13 @@ FAREWELL_S = 10.0
 
 
 @contextmanager
-def served(settings: Settings) -> Generator[str]:
-    """Serve for the duration of a campaign; yield the address, empty if the SDK is not installed.
+def served(settings: Settings, problem: str) -> Generator[str]:
+    """Serve for the duration of a campaign; yield the address, empty if the SDK is not installed or the tools do not
+    know the problem.
 
     `settings`: those of the campaign, which apply to every call. Raises InfrastructureError if it does not start.
     """
-    if importlib.util.find_spec("mcp") is None:
+    if importlib.util.find_spec("mcp") is None or not work.is_listed(problem):
         yield ""
         return
     with (environment.cache_folder() / LOG).open("w") as log:

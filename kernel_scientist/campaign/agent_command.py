@@ -35,6 +35,8 @@ def require(params: Params) -> None:
         raise SetupError(f"search.agent is no command line: {error} in {search.agent!r}") from error
     if shutil.which(program) is None:
         raise SetupError(f"search.agent: there is no program {program!r} on PATH that can be run")
+    if missing := [given for given in search.agent_writes if not Path(given).expanduser().exists()]:
+        raise SetupError(f"search.agent_writes: there is no {missing[0]}")
     if params.harness.sandbox == "auto" and not guest.kind():
         raise SetupError(
             f"{guest.NONE} to keep the agent's command from this machine's files: install bubblewrap "
@@ -58,8 +60,8 @@ def outlook(params: Params) -> dict[str, str]:
 
 def of(params: Params, problem: Problem) -> AgentCommand:
     """Return the command of a campaign."""
-    search, given = params.search, (Path(path).expanduser() for path in params.search.agent_writes)
-    writable = tuple(str(path.resolve()) for path in given if path.exists())
+    search = params.search
+    writable = tuple(str(Path(given).expanduser().resolve()) for given in search.agent_writes)
     return AgentCommand(search.agent, 60 * search.agent_minutes, writable, _hidden(params, problem))
 
 

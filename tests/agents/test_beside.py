@@ -26,7 +26,9 @@ def test_it_checks_and_evaluates_and_begins_and_confirms_nothing(lab: Path, monk
         for tool in ("begin_campaign", "submit", "confirm", "compare"):
             assert f"there is no tool '{tool}'" in await refusal(session, tool)
 
-    with beside.served(Settings(QUICK[1::2])) as address:
+    with beside.served(Settings(), "/somewhere/else.py") as none:
+        assert not none
+    with beside.served(Settings(QUICK[1::2]), "identity") as address:
         over_http(address, talk)
         assert processes_of(lab)
     assert not any(beside.__name__ in command for command in processes_of(lab))

@@ -54,6 +54,7 @@ def stored(lab: Path) -> tuple[MlflowStore, list[Trial]]:
         (("search.agent=no-such-program {task}",), "there is no program 'no-such-program' on PATH"),
         (('search.agent="sh -c \'unclosed"',), "search.agent is no command line: No closing quotation"),
         (("search.agent=' '",), "there is no program '' on PATH"),
+        (("search.agent=sh", "search.agent_writes=[~/no-such-folder]"), "there is no ~/no-such-folder"),
         (("search.agent=sh", "search.strategy=tree"), "search.strategy=agent, and the strategy is tree"),
         (("search.agent=sh", "search.agent_minutes=0"), "search.agent_minutes"),
     ],
