@@ -174,14 +174,8 @@ class Plan:
         """Return a job for the fastest kernel to tune: one per generation, within tuning's share of the time budget."""
         population, full = self.population, self.ledger.tried >= self.params.budget.kernels
         enough = len(population.tuned()) >= population.generations() or self.tuned_enough()
-        if (
-            self.params.search.submitted
-            or not self.params.tuning.tries
-            or full
-            or enough
-            or self.ledger.tuning()
-            or self.late()
-        ):
+        submitted = self.params.search.submitted
+        if submitted or not self.params.tuning.tries or full or enough or self.ledger.tuning() or self.late():
             return []
         if (chosen := tunables.candidate(population, self.params.tuning.promising, self._untunable)) is None:
             return []
