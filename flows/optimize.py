@@ -7,6 +7,7 @@ was killed can be resumed.
 """
 
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 from prefect import flow
@@ -18,7 +19,9 @@ from prefect.utilities.urls import url_for
 from flows import promotion, server, watching, work_pool
 from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
-from kernel_scientist.campaign import champions, conclusion, outlook, single, stopping
+from kernel_scientist.agents import beside
+from kernel_scientist.agents.work import Settings
+from kernel_scientist.campaign import agent_command, champions, conclusion, outlook, single, stopping
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import evaluation_context
@@ -60,20 +63,27 @@ def optimize(
         resume: Continue the latest campaign of the problem, language and target (true), or the one with this id.
         params_file: Another params.yaml.
     """
-    settings = load(params_file, params.overrides(overrides))
+    given = params.overrides(overrides)
+    settings = load(params_file, given)
     outlook.require(settings, resume)
     try:
-        return _run(settings, resume)
+        return _run(settings, Settings(tuple(given), params_file), resume)
     except StoppedError:
         if server.is_worker_s():
             server.end_by_signal()
         raise
 
 
-def _run(settings: Params, resume: bool | str) -> CampaignResult:
-    """Run one campaign; return its result. Raises StoppedError once a signal asked for the end."""
+def _run(settings: Params, given: Settings, resume: bool | str) -> CampaignResult:
+    """Run one campaign; return its result. `given`: where its settings come from, for the server at an agent's side.
+
+    Raises StoppedError once a signal asked for the end.
+    """
     say.warning("preparing worker processes and the controls of %s, usually 10 s", settings.problem)
     with evaluation_context(settings, Chain(), work_pool.connect) as context, ExitStack() as keeping:
+        if settings.search.agent:
+            say.warning("%s", agent_command.UNPRICED)
+            context = replace(context, mcp=keeping.enter_context(beside.served(given, settings.problem)))
         say.warning("opening the MLflow store, usually 5 s; a new one takes 20 s")
         campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
         keeping.enter_context(watching.kept(campaign))

@@ -146,10 +146,13 @@ class Progress:
         shown = f"best {name} {tables.speed_text(best)}" if best else "no correct kernel yet"
         shown += " | the machine is busy" if best and best.evaluation.busy else ""
         limit = f" of {budget.usd:g}" if budget.usd is not None else ""
+        cost = f"{campaign.llm_budget.usd:.2f}{limit} USD"
+        if campaign.params.search.agent:
+            cost = "the agent's cost is not known"
         left = max(0.0, budget.minutes - plan.elapsed_s() / 60)
         return (
             f"generation {max(0, population.generations() - 1)} | {len(population)} of {plan.planned} kernels, "
-            f"{len(campaign.ledger)} in progress | {shown} | {campaign.llm_budget.usd:.2f}{limit} USD | "
+            f"{len(campaign.ledger)} in progress | {shown} | {cost} | "
             f"at most {left:.0f} min left"
         )
 

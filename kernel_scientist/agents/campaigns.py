@@ -26,7 +26,7 @@ from kernel_scientist.scientist.proposals import Draft
 STRATEGY = "agent"
 MINUTES = 60 * 24 * 365
 """The budget of time of an agent's campaign, which is open while the agent thinks: no limit in practice."""
-OWN = (f"search.strategy={STRATEGY}", f"budget.minutes={MINUTES}", "knowledge.distil_every=0")
+OWN = (f"search.strategy={STRATEGY}", "search.agent=''", f"budget.minutes={MINUTES}", "knowledge.distil_every=0")
 SUBJECT = ("problem", "language", "target", "profile", "compat", "budget.kernels")
 """Recorded parameters with which a campaign is resumed."""
 
@@ -170,7 +170,8 @@ class Campaigns:
     def _overrides(self, settings: Settings, campaign: str) -> tuple[str, ...]:
         """Return the settings with which a campaign is resumed. Raises SetupError if it is not an agent's."""
         run = history.find(settings, campaign).run
-        if (strategy := run.params.get("search.strategy")) != STRATEGY:
+        strategy = run.params.get("search.strategy")
+        if strategy != STRATEGY or run.params.get("search.agent"):
             raise SetupError(f"campaign {campaign} is of strategy {strategy}: `begin_campaign` starts one for an agent")
         return (*settings.overrides, *(f"{key}={run.params[key]}" for key in SUBJECT), *OWN)
 

@@ -55,12 +55,17 @@ def written(*sources: str | None) -> Generator[list[Path | None]]:
             raise SetupError(str(error).replace(f"{folder}/", "")) from error
 
 
-def require_listed(problem: str) -> None:
-    """Raise SetupError for a problem that is not below `problems/`: an agent may not have other files loaded."""
+def is_listed(problem: str) -> bool:
+    """Whether a problem is one below `problems/`: an agent may not have other files loaded."""
     name, _, precision = problem.rpartition("@")
     known = names()
-    if problem not in known and not (name in known and precision in PRECISIONS):
-        raise SetupError(f"unknown problem {problem!r}; known: {', '.join(known)}")
+    return problem in known or (name in known and precision in PRECISIONS)
+
+
+def require_listed(problem: str) -> None:
+    """Raise SetupError for a problem that is not listed."""
+    if not is_listed(problem):
+        raise SetupError(f"unknown problem {problem!r}; known: {', '.join(names())}")
 
 
 def problems(_: Settings) -> Json:

@@ -22,9 +22,8 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import BudgetError, InfrastructureError, ModelError, one_line
 from kernel_scientist.records.evaluation import Evaluation, Trial
-from kernel_scientist.records.kernel import REFERENCE, Attempt, Author, Kernel, Verdict
+from kernel_scientist.records.kernel import REFERENCE, Attempt, Kernel, Verdict
 from kernel_scientist.records.params import PLAYBOOK
-from kernel_scientist.scientist import ensemble
 from kernel_scientist.scientist.context import bug_taxonomy
 from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.costs import LlmBudget
@@ -91,7 +90,7 @@ class Campaign:
         self.tally = Tally(self.run.metrics)
         heard = self.name, context.stopped, self.tally.failed
         client = LlmClient(params.llm, self.replies, self.llm_budget, *heard)
-        self.agent: Agent = ensemble.create(params.llm, context.assignment(), client, self.role_workshop)
+        self.agent: Agent = context.agent(client, self.role_workshop)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
         self.ledger = Ledger(self.population)
         self.plan = Plan(params, self.beginning, self.population, self.ledger, self.llm_budget, self.run.elapsed_s)
@@ -219,8 +218,7 @@ class Campaign:
             draft = None
         if draft is None:
             return kernel
-        authors = {**kernel.authors, "repairer": Author.of(draft.llm_calls)}
-        unchanged = kernel.model_copy(update={"llm_calls": (*kernel.llm_calls, *draft.llm_calls), "authors": authors})
+        unchanged = draft.noted(kernel)
         if draft.unreadable or draft.source == kernel.source:
             return unchanged
         attempt = Attempt(

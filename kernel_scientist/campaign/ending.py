@@ -60,9 +60,10 @@ def command(run: CampaignRun, why: str = "") -> str:
     """Return the command that resumes a campaign with its parameters, as far as they differ from params.yaml.
 
     `why`: why it ended. A budget that was spent is doubled. Empty for a campaign that did all that it was to do,
-    and for an agent's, with which the agent goes on.
+    and for one whose kernels a client of the MCP server writes, which goes on with it.
     """
-    if why.startswith(COMPLETE) or run.params.get("search.strategy") == "agent":
+    submitted = run.params.get("search.strategy") == "agent" and not run.params.get("search.agent")
+    if why.startswith(COMPLETE) or submitted:
         return ""
     try:
         usual = campaign_params.texts(load(None).model_dump(by_alias=True))

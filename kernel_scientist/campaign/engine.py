@@ -255,7 +255,11 @@ class Engine:
             repaired: Kernel = yield "model", "repairing", partial(campaign.repair, job, trial)
             if repaired.source == trial.kernel.source or not ledger.claim(job, repaired.source):
                 # no version that was not tried already: the calls are recorded with the old one
-                calls = {"llm_calls": repaired.llm_calls, "authors": repaired.authors}
+                calls = {
+                    "llm_calls": repaired.llm_calls,
+                    "authors": repaired.authors,
+                    "transcript": repaired.transcript,
+                }
                 trial = trial.model_copy(update={"kernel": trial.kernel.model_copy(update=calls)})
                 break
             trial = yield from self._evaluation(repaired)

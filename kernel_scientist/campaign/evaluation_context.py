@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 
-from kernel_scientist.campaign import preflight
+from kernel_scientist.campaign import agent_command, preflight
 from kernel_scientist.campaign.bench import Bench
 from kernel_scientist.campaign.build_timing_lock import BuildTimingLock
 from kernel_scientist.campaign.steps import FUNCTIONS, Steps
@@ -26,8 +26,12 @@ from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Language, digest
 from kernel_scientist.records.params import Params
-from kernel_scientist.scientist import knowledge
-from kernel_scientist.scientist.roles import Assignment
+from kernel_scientist.scientist import ensemble, knowledge
+from kernel_scientist.scientist.command.agent import CommandAgent
+from kernel_scientist.scientist.llm.agent import LlmAgent
+from kernel_scientist.scientist.llm.client import LlmClient
+from kernel_scientist.scientist.llm.workbench import Workshop
+from kernel_scientist.scientist.roles import Agent, Assignment
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class EvaluationContext(Bench):
     """A bench, and the steps by which kernels are evaluated on it: the procedure of a confirmation."""
 
     steps: Steps = FUNCTIONS
+    mcp: str = ""
+    """Address of the MCP server that an agent's command gets; empty: there is none."""
 
     def compile(self, kernel: Kernel, cases: tuple[Case, ...]) -> Evaluation:
         """Compile a kernel, and check it on these cases."""
@@ -47,6 +53,15 @@ class EvaluationContext(Bench):
     def approve(self, question: str) -> Approval:
         """Ask a person, if one is to be asked."""
         return self.steps.approve(self, question)
+
+    def agent(self, client: LlmClient, workshop: Workshop) -> Agent:
+        """Return the agent of a campaign. `workshop`: for roles with tools. Raises SetupError as `ensemble.require`."""
+        llm, assignment, by_command = self.params.llm, self.assignment(), bool(self.params.search.agent)
+        others = ensemble.create(llm, assignment, client, workshop, by_command)
+        if not by_command:
+            return others
+        command, scribe = agent_command.of(self.params, self.problem), LlmAgent(assignment, client)
+        return CommandAgent(command, scribe, others, self.mcp, self.stopped)
 
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""

@@ -63,7 +63,8 @@ class Job(Record):
             generation=self.generation,
             report=draft.report,
             llm_calls=draft.llm_calls,
-            authors={**self.authors, "writer": Author.of(draft.llm_calls)} if self.experiment else {},
+            transcript=draft.transcript,
+            authors={**self.authors, "writer": draft.author} if self.experiment else {},
         )
 
 

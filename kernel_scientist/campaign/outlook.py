@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from kernel_scientist.campaign import beginning, preflight, resuming
+from kernel_scientist.campaign import agent_command, beginning, preflight, resuming
 from kernel_scientist.campaign.ledger import Ledger
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.params import ROLES, Params
+from kernel_scientist.records.params import Params
 from kernel_scientist.records.text import number_of
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
@@ -20,20 +20,19 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
 
     Raises SetupError as `optimize` does.
     """
-    from kernel_scientist.scientist import ensemble
     from kernel_scientist.scientist.llm import costs
 
     problem, address = preflight.resolve(params)
-    ensemble.require(params.llm, params.language)
-    models = {name: params.llm.role(name).model for name in ROLES}
-    told = dict[str, str]()
+    agent_command.require(params)
+    models = {name: params.llm.role(name).model for name in agent_command.roles(params)}
+    told = agent_command.outlook(params)
     if resume:
         store = resuming.existing(params, problem, address)
         run = resuming.find(params, problem, address, resume, store)
         if store and run:
             changes = resuming.changes(run, params, problem)
-            return {**_left(params, problem, store, run), "changed": changes or "nothing", "models": models}
-        told = {"resumes": resuming.nothing(params, problem, address, store)}
+            return {**told, **_left(params, problem, store, run), "changed": changes or "nothing", "models": models}
+        told |= {"resumes": resuming.nothing(params, problem, address, store)}
     first = beginning.new(params, problem, address, None)
     planned = len(first) + params.search.generations * params.search.experiments
     return told | {

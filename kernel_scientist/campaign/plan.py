@@ -17,7 +17,7 @@ from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.proposals import Design, Selection, pick
 from kernel_scientist.search import tunables
 
-FOLLOWS_INCUMBENT = ("scientist", "greedy")
+FOLLOWS_INCUMBENT = ("scientist", "greedy", "agent")
 """Strategies that mostly select the incumbent because it is the incumbent."""
 DESIGN, WRITE, REPAIR = "design", "writer", "repair"
 """Steps that need a model's reply."""
@@ -59,7 +59,7 @@ class Plan:
     def planned(self) -> int:
         """Return how many kernels the parameters ask for: first kernels, experiments and tuned kernels."""
         search, tuned = self.params.search, len(self.population.tuned()) + len(self.ledger.tuning())
-        if search.strategy == "agent":
+        if search.submitted:
             return self.params.budget.kernels
         first = len(self.beginning) + self._unjudged
         return min(first + search.generations * search.experiments + tuned, self.params.budget.kernels)
@@ -98,7 +98,7 @@ class Plan:
         if self.late():
             spent, limit = self.elapsed_s() / 60, self.params.budget.minutes
             return f"the budget of minutes is spent (budget.minutes is {limit:g}, {spent:.1f} are gone)"
-        if self.params.search.strategy == "agent":
+        if self.params.search.submitted:
             return "its kernels are submitted by an agent (search.strategy is agent)"
         if tried >= self.planned:
             done = f"{ALL_DONE} (search.generations is {self.params.search.generations})"
@@ -146,6 +146,8 @@ class Plan:
         plans = [p for p in design.plans if (selection.base, p.title) not in excluded]
         picked = [p for p in pick(plans, most) if p.title not in done]
         authors = {"selector": Author.of(selection.llm_calls), "designer": Author.of(design.llm_calls)}
+        if self.params.search.agent:  # the hypothesis is its writer's
+            authors = {}
         job = Job(
             generation=generation,
             base=selection.base,
@@ -181,8 +183,8 @@ class Plan:
         """Return a job for the fastest kernel to tune: one per generation, within tuning's share of the time budget."""
         population, full = self.population, self.ledger.tried >= self.params.budget.kernels
         enough = len(population.tuned()) >= population.generations() or self.tuned_enough()
-        by_agent = self.params.search.strategy == "agent"
-        if by_agent or not self.params.tuning.tries or full or enough or self.ledger.tuning() or self.late():
+        submitted = self.params.search.submitted
+        if submitted or not self.params.tuning.tries or full or enough or self.ledger.tuning() or self.late():
             return []
         if (chosen := tunables.candidate(population, self.params.tuning.promising, self._untunable)) is None:
             return []

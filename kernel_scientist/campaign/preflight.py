@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from kernel_scientist import problems
-from kernel_scientist.campaign import disk_space
+from kernel_scientist.campaign import agent_command, disk_space
 from kernel_scientist.campaign.targets import factory
 from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.hardware import targets
@@ -51,10 +51,8 @@ def kernels(params: Params, files: Sequence[Path], is_named: bool) -> None:
 
 def campaign(params: Params) -> tuple[Problem, Address]:
     """Check a call of `optimize`: problem, target, compiler, names of models, and the `checks`; return as `resolve`."""
-    from kernel_scientist.scientist import ensemble
-
     problem, address = resolve(params)
-    ensemble.require(params.llm, params.language)
+    agent_command.require(params)
     for check in checks(params, problem):
         check()
     return problem, address

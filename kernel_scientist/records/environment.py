@@ -44,6 +44,10 @@ TERSE = {
 """Least level of what these loggers say: a campaign waits for a store that is away, and says so in its own line."""
 
 
+OURS = ("KERNEL_SCIENTIST_", "PREFECT_", "MLFLOW_", "DVC_")
+"""Beginnings of the variables of this project and of the services that it runs on."""
+
+
 def root() -> Path:
     """Return the laboratory's folder: `$KERNEL_SCIENTIST_ROOT`, else the nearest parent of the working directory that
     is one, else the checkout this package lies in, else the files that the wheel carries, which are not written to."""
@@ -136,6 +140,11 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
         return str(os.getuid())
+
+
+def of_others() -> dict[str, str]:
+    """Return the environment of a user's program: without what leads to this laboratory's stores and servers."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
 
 
 def host_target() -> str:

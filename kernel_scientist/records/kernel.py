@@ -134,10 +134,10 @@ class LlmCall(Record):
 
 
 class Author(Record):
-    """The agent that filled a role: a model's name or `playbook`, the rule-based agent."""
+    """The agent that filled a role: a model, an agent's command, or `playbook`, the rule-based agent."""
 
     model: str
-    """The model's litellm name, or `playbook`."""
+    """The model's litellm name, the command, or `playbook`."""
     prompt: str = ""
     """Digest of the prompt's templates."""
 
@@ -219,6 +219,8 @@ class Kernel(Record):
     """The Writer's report on its changes."""
     llm_calls: tuple[LlmCall, ...] = ()
     """Model calls made for this kernel."""
+    transcript: str = ""
+    """What the agent's command printed, the end of each run."""
     attempts: tuple[Attempt, ...] = ()
     """Earlier versions that failed, oldest first."""
     authors: dict[str, Author] = Field(default_factory=dict[str, Author])

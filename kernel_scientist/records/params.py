@@ -38,6 +38,14 @@ class Search(Section):
     prescreen: int = Field(default=0, ge=0)
     experiments: int = Field(default=3, ge=1, le=5)
     seed: int = 2025
+    agent: str = ""
+    agent_minutes: float = Field(default=20, gt=0)
+    agent_writes: tuple[str, ...] = ()
+
+    @property
+    def submitted(self) -> bool:
+        """Whether a client of the MCP server writes the kernels, so that a campaign has none of its own to make."""
+        return self.strategy == "agent" and not self.agent
 
 
 class Rates(Section):

@@ -95,48 +95,19 @@ def run(
 def main() -> None:
     """Run the program, kill its remaining descendants, and exit with its status."""
     parent, folder, *rest = sys.argv[1:]
-    signal.signal(signal.SIGTERM, _terminate)
-    lifetime.die_with_parent(signal.SIGTERM)
-    if os.getppid() != int(parent):  # the parent has already ended
-        sys.exit(1)
-    lifetime.adopt_orphans()
-    end, status = rest.index("--"), 1
-    try:
-        if (child := os.fork()) == 0:
-            try:
-                _become(rest[end + 1 :], folder, rest[:end])
-            finally:
-                os._exit(1)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        _end_descendants()
-    sys.exit(status if status >= 0 else 128 - status)
-
-
-def _terminate(*_: object) -> None:
-    raise SystemExit(128 + signal.SIGTERM)
+    end = rest.index("--")
+    sys.exit(lifetime.keep(int(parent), lambda: _become(rest[end + 1 :], folder, rest[:end])))
 
 
 def _become(program: list[str], folder: str, readable: list[str]) -> None:
     """Confine this process (a new child) and replace it by the program."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     keeper = os.getppid()
     os.nice(10)  # so that a build does not disturb a timing
     tools = str(Path(program[0]).resolve().parents[1])
     landlock.restrict((*bubblewrap.SYSTEM, *([tools] if tools != "/" else []), *readable), (folder, "/dev/null"))
     seccomp.confine_builder(programs=True)
-    if os.getppid() == keeper:  # otherwise the parent ended before `die_with_parent`
+    if os.getppid() == keeper:  # otherwise it has ended, and nobody would end the program
         os.execv(program[0], program)
-
-
-def _end_descendants() -> None:
-    """Kill all descendants and wait for each. Orphans among them have become children of this process."""
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            for child in lifetime.children():
-                os.kill(child, signal.SIGKILL)
-            os.waitpid(-1, 0)
 
 
 if __name__ == "__main__":

@@ -32,14 +32,14 @@ def version() -> int:
     return max(int(found), 0)
 
 
-def restrict(read: Iterable[str], write: Iterable[str]) -> None:
-    """Restrict this process to reading below `read` and full access below `write`; forbid TCP.
+def restrict(read: Iterable[str], write: Iterable[str], network: bool = False) -> None:
+    """Restrict this process to reading below `read` and full access below `write`; forbid TCP unless `network`.
 
     Missing paths are ignored. Raises OSError if this fails.
     """
     abi = version()
     rights = ALL_OF_FIRST | sum(right for since, right in ADDED.items() if abi >= since)
-    attributes = [rights, TCP if abi >= 4 else 0, ABSTRACT_SOCKETS_AND_SIGNALS if abi >= 6 else 0]
+    attributes = [rights, TCP if abi >= 4 and not network else 0, ABSTRACT_SOCKETS_AND_SIGNALS if abi >= 6 else 0]
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     packed = struct.pack("<QQQ", *attributes)[:size]
     ruleset = _call(CREATE_RULESET, packed, ctypes.c_size_t(size), 0)

@@ -4,10 +4,12 @@
 started it. Imports only the standard library.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
@@ -33,6 +35,46 @@ def adopt_orphans() -> None:
 def children() -> list[int]:
     """Return the children of this process's main thread, adopted orphans among them."""
     return [int(number) for number in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+def keep(parent: int, become: Callable[[], None]) -> int:
+    """Run a program and return its status as a shell does (128 + the number of a signal); then nothing of it is left.
+
+    `become` replaces a new child of this process by the program. All its descendants are killed when it ends, when this
+    process gets SIGTERM, or when `parent`, the process that started this one, ends.
+    """
+    signal.signal(signal.SIGTERM, _terminate)
+    die_with_parent(signal.SIGTERM)
+    if os.getppid() != parent:  # the parent has already ended
+        sys.exit(1)
+    adopt_orphans()
+    status, keeper = 1, os.getpid()
+    try:
+        if (child := os.fork()) == 0:
+            try:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                if os.getppid() == keeper:
+                    become()
+            finally:
+                os._exit(1)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _end_descendants()
+    return status if status >= 0 else 128 - status
+
+
+def _terminate(*_: object) -> None:
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _end_descendants() -> None:
+    """Kill all descendants and wait for each. Orphans among them have become children of this process."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for child in children():
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(-1, 0)
 
 
 def main() -> None:

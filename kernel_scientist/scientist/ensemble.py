@@ -20,16 +20,21 @@ from kernel_scientist.scientist.roles import Agent, Assignment, Step
 T = TypeVar("T")
 
 
-def create(llm: Llm, assignment: Assignment, client: LlmClient, workshop: Workshop | None = None) -> Agent:
+def create(
+    llm: Llm, assignment: Assignment, client: LlmClient, workshop: Workshop | None = None, by_command: bool = False
+) -> Agent:
     """Return the agent that the parameters name. `workshop`: for roles with tools. Raises SetupError as `require`."""
-    require(llm, assignment.language)
+    require(llm, assignment.language, by_command)
     rule_based = RuleBasedAgent(assignment)
     return Ensemble(llm, rule_based, LlmAgent(assignment, client, workshop)) if _models(llm) else rule_based
 
 
-def require(llm: Llm, language: Language) -> None:
-    """Raise SetupError unless every role has an agent for this language and every model has a price."""
-    for name in ("selector", "designer", "writer"):
+def require(llm: Llm, language: Language, by_command: bool = False) -> None:
+    """Raise SetupError unless every role has an agent for this language and every model has a price.
+
+    `by_command`: whether a command designs and writes the kernels.
+    """
+    for name in () if by_command else ("selector", "designer", "writer"):
         if language not in CATALOGUES and any(m.model == PLAYBOOK for m in llm.role(name).models):
             raise SetupError(
                 f"llm.{name}: the playbook has no catalogue for {language}, only for {' and '.join(CATALOGUES)}; "

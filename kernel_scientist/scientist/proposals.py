@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from kernel_scientist.records.base import Record
-from kernel_scientist.records.kernel import Experiment, LlmCall, digest
+from kernel_scientist.records.kernel import Author, Experiment, Kernel, LlmCall, digest
 
 OWN_IDEA = "own idea"
 """Beginning of the title of an experiment whose hypothesis the writer states."""
@@ -91,6 +91,21 @@ class Draft(Record):
     """No reply contained a kernel; `source` is a placeholder, not to be compiled."""
     declined: str = ""
     """Why the writer wrote no kernel; `source` is a placeholder, not to be compiled or repaired."""
+    transcript: str = ""
+    """What the agent's command printed, if one wrote it."""
+    command: str = ""
+    """That command."""
+
+    @property
+    def author(self) -> Author:
+        """Return who wrote it: the command, the model that replied last, or the rule-based agent."""
+        return Author(model=self.command) if self.command else Author.of(self.llm_calls)
+
+    def noted(self, kernel: Kernel) -> Kernel:
+        """Return a kernel with what its repair by this draft took, whether or not it brought a new source."""
+        calls, authors = (*kernel.llm_calls, *self.llm_calls), {**kernel.authors, "repairer": self.author}
+        printed = kernel.transcript + self.transcript
+        return kernel.model_copy(update={"llm_calls": calls, "authors": authors, "transcript": printed})
 
 
 _NO_KERNEL = 'raise SyntaxError("""'

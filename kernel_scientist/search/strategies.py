@@ -7,7 +7,8 @@ resumed campaign continues as it would have: the recorded kernels are the only s
     fsr         the best of the previous generation (CUDA-LLM's N x D loop, arXiv 2506.09092)
     best_of_n   always the best seed: independent attempts, the control without search
     greedy      always the fastest: the control without exploration
-    agent       a client of `kernel-scientist mcp` writes the kernels: nothing is selected (`campaign.plan`)
+    agent       always the fastest, which an agent's command changes; if a client of the MCP server writes the kernels,
+                nothing is selected (`campaign.plan`)
 """
 
 import random

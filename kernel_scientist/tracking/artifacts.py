@@ -16,7 +16,7 @@ from kernel_scientist.scientist.llm.response_cache import Reply
 from kernel_scientist.tracking.run_content import KERNEL
 
 SOURCE, EVALUATION, EXPERIMENT = "source/kernel.py", "evaluation.json", "experiment.json"
-SAMPLES, DIFF = "samples.json", "base.diff"
+SAMPLES, DIFF, TRANSCRIPT = "samples.json", "base.diff", "agent.txt"
 LISTS: dict[str, tuple[str, TypeAdapter[Any]]] = {
     "llm_calls": ("llm_calls.json", TypeAdapter(tuple[LlmCall, ...])),
     "attempts": ("attempts.json", TypeAdapter(tuple[Attempt, ...])),
@@ -43,6 +43,8 @@ def write(folder: Path, trial: Trial, population: Population, replies: Sequence[
     for field, (name, adapter) in LISTS.items():
         if values := getattr(kernel, field):
             (folder / name).write_bytes(adapter.dump_json(values, indent=1))
+    if kernel.transcript:
+        (folder / TRANSCRIPT).write_text(kernel.transcript)
     for number, reply in enumerate(replies, start=1):
         (folder / "exchanges").mkdir(exist_ok=True)
         (folder / "exchanges" / f"{number:02d}-{reply.role}.md").write_text(_exchange(reply))
@@ -79,6 +81,8 @@ def read(folder: Path, tags: dict[str, str]) -> Trial:
     fields |= {"name": tags[KERNEL], "source": (folder / SOURCE).read_bytes().decode()}
     if (folder / EXPERIMENT).exists():
         fields["experiment"] = Experiment.model_validate_json((folder / EXPERIMENT).read_text())
+    if (folder / TRANSCRIPT).exists():
+        fields["transcript"] = (folder / TRANSCRIPT).read_text()
     for field, (name, adapter) in LISTS.items():
         if (path := folder / name).exists():
             fields[field] = adapter.validate_json(path.read_text())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernel_scientist.campaign import beginning, ending, results
+from kernel_scientist.campaign import agent_command, beginning, ending, results
 from kernel_scientist.population import curves, prediction_accuracy, standings
 from kernel_scientist.problems import published
 from kernel_scientist.records import environment
@@ -229,6 +229,8 @@ def _environment(recorded: RecordedCampaign, best: Trial | None) -> list[tuple[s
     params = recorded.run.params
     facts = {"campaign": recorded.run.campaign, "problem": recorded.problem, "target": recorded.target}
     facts |= {name: params[name] for name in ("language", "profile", "search.strategy") if name in params}
+    if command := params.get("search.agent"):
+        facts |= {"search.agent": command, "cost of the agent": agent_command.UNPRICED}
     if best:
         facts |= best.evaluation.environment | {"sandbox": text(best.evaluation.sandbox)}
     facts["MLflow run"] = f"{recorded.run.run_id} in {recorded.store.experiment}"

@@ -25,15 +25,7 @@ from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
 from kernel_scientist.scientist.llm.workbench import Workbench, Workshop
 from kernel_scientist.scientist.prompts import Prompt, render
-from kernel_scientist.scientist.proposals import (
-    Design,
-    Draft,
-    ExperimentTask,
-    Lessons,
-    Selection,
-    missing,
-    placeholder,
-)
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection, missing, placeholder
 from kernel_scientist.scientist.roles import Assignment, Step
 
 NEW_FINDINGS = 4
@@ -111,30 +103,8 @@ class LlmAgent:
 
     def write(self, population: Population, task: ExperimentTask, lessons: Lessons) -> Draft:
         """Implement an experiment as a change of the base; of several drafts the judge's choice."""
-        base, reference = population.get(task.base), population.get(task.reference)
-        related = outcomes.for_writing(population, task.base, random.Random(task.name))
-        tried, left_out = outcomes.tried(population, task.base, related) if task.own_idea else ([], 0)
-        best = population.best()
-        leads = best is not None and best.kernel.name not in (task.base, task.reference)
-        with_documents = functools.partial(
-            self._prompt,
-            "writer",
-            lessons,
-            **self._compared(population, base, reference),
-            reference_change=facts.change(base.kernel.source, reference.kernel.source),
-            experiment=task.experiment,
-            own_idea=task.own_idea,
-            tried=tried,
-            left_out=left_out,
-            record=outcomes.record(population) if task.own_idea else "",
-            relatives=facts.relatives(population, [t for t in related if t.kernel.name != task.reference]),
-            best=self._kernel(population, best) if best and leads else None,
-            in_flight=[job for job in task.in_flight if job.name != task.name],
-            sites=KernelSource(base.kernel.source).site_names(),
-            calls=self._calls("writer"),
-            looks=self._looks("writer"),
-        )
-        prompt = with_documents(documents=self._for_plan(task, base.kernel.source, with_documents(documents=())))
+        base = population.get(task.base)
+        prompt = self.brief(population, task, lessons, calls=self._calls("writer"), looks=self._looks("writer"))
         writers = [m for m in self.settings.writer.models if m.model != PLAYBOOK]
         prefer = bandit.choose(population, writers) if self.settings.choice == "bandit" else ""
         drafts: list[Draft] = []
@@ -148,6 +118,34 @@ class LlmAgent:
                     raise
                 break  # the drafts already paid for are used
         return drafts[0] if len(drafts) == 1 else self.judge(population, task, drafts)
+
+    def brief(
+        self, population: Population, task: ExperimentTask, lessons: Lessons, role: str = "writer", **more: Any
+    ) -> Prompt:
+        """Return the prompt of who implements an experiment. `role`, `more`: its template, and what else that takes."""
+        base, reference = population.get(task.base), population.get(task.reference)
+        related = outcomes.for_writing(population, task.base, random.Random(task.name))
+        tried, left_out = outcomes.tried(population, task.base, related) if task.own_idea else ([], 0)
+        best = population.best()
+        leads = best is not None and best.kernel.name not in (task.base, task.reference)
+        with_documents = functools.partial(
+            self._prompt,
+            role,
+            lessons,
+            **self._compared(population, base, reference),
+            reference_change=facts.change(base.kernel.source, reference.kernel.source),
+            experiment=task.experiment,
+            own_idea=task.own_idea,
+            tried=tried,
+            left_out=left_out,
+            record=outcomes.record(population) if task.own_idea else "",
+            relatives=facts.relatives(population, [t for t in related if t.kernel.name != task.reference]),
+            best=self._kernel(population, best) if best and leads else None,
+            in_flight=[job for job in task.in_flight if job.name != task.name],
+            sites=KernelSource(base.kernel.source).site_names(),
+            **more,
+        )
+        return with_documents(documents=self._for_plan(task, base.kernel.source, with_documents(documents=())))
 
     def judge(self, population: Population, task: ExperimentTask, drafts: Sequence[Draft]) -> Draft:
         """Return the best draft, with the calls of all drafts.
