@@ -14,7 +14,7 @@ from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.overrides import apply, no_text
 from kernel_scientist.records.yaml_text import read_mapping
 
-Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy", "agent"]
+Strategy = Literal["scientist", "hypotheses", "tree", "islands", "fsr", "best_of_n", "greedy", "agent"]
 PLAYBOOK = "playbook"
 """The model name that selects the rule-based agent instead of a model."""
 ELSEWHERE = ("pool",)

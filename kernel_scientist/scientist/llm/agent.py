@@ -24,15 +24,7 @@ from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.patch import PatchError, kernel_from
 from kernel_scientist.scientist.llm.workbench import Workbench, Workshop
 from kernel_scientist.scientist.prompts import Prompt, render
-from kernel_scientist.scientist.proposals import (
-    Design,
-    Draft,
-    ExperimentTask,
-    Lessons,
-    Selection,
-    missing,
-    placeholder,
-)
+from kernel_scientist.scientist.proposals import Design, Draft, ExperimentTask, Lessons, Selection, missing, placeholder
 from kernel_scientist.scientist.roles import Assignment, Step
 
 NEW_FINDINGS = 4
@@ -86,6 +78,8 @@ class LlmAgent:
             in_flight=step.in_flight,
             designing=step.designing,
             focus=step.focus,
+            refuted=lessons.refuted,
+            planned=step.planned,
             record=outcomes.record(population),
             operators=facts.operators(self.assignment),
         )
@@ -113,7 +107,7 @@ class LlmAgent:
         base, reference = population.get(task.base), population.get(task.reference)
         related = outcomes.for_writing(population, task.base, random.Random(task.name))
         tried, left_out = outcomes.tried(population, task.base, related) if task.own_idea else ([], 0)
-        best = population.best()
+        others, best = (task.reference, *task.failed), population.best()
         leads = best is not None and best.kernel.name not in (task.base, task.reference)
         with_documents = functools.partial(
             self._prompt,
@@ -126,7 +120,8 @@ class LlmAgent:
             tried=tried,
             left_out=left_out,
             record=outcomes.record(population) if task.own_idea else "",
-            relatives=facts.relatives(population, [t for t in related if t.kernel.name != task.reference]),
+            relatives=facts.relatives(population, [t for t in related if t.kernel.name not in others]),
+            failed=facts.relatives(population, [population.get(name) for name in task.failed]),
             best=self._kernel(population, best) if best and leads else None,
             in_flight=[job for job in task.in_flight if job.name != task.name],
             sites=KernelSource(base.kernel.source).site_names(),

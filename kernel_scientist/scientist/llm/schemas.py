@@ -76,6 +76,11 @@ class PlanReply(_Reply):
     rubric: Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
     uplift: Annotated[tuple[Number, Number], BeforeValidator(_range)]
     innovation: Number
+    mechanism: str = ""
+    refuted_if: str = ""
+    probability: Number | None = None
+    """In percent; a number up to 1 is a fraction."""
+    effort: Number = 1
 
     @field_validator("uplift")
     @classmethod
@@ -90,7 +95,15 @@ class PlanReply(_Reply):
             rubric=tuple(step[:MAX_PROSE] for step in self.rubric[:MAX_STEPS]),
             uplift=self.uplift,
             innovation=round(min(max(self.innovation, 0.0), 100.0)),
+            mechanism=" ".join(self.mechanism.split())[:MAX_TITLE],
+            refuted_if=self.refuted_if[:MAX_PROSE],
+            probability=None if self.probability is None else _fraction(self.probability),
+            effort=round(min(max(self.effort, 1.0), 3.0)),
         )
+
+
+def _fraction(value: float) -> float:
+    return min(max(value if value <= 1 else value / 100, 0.0), 1.0)
 
 
 class DesignReply(_Reply):
