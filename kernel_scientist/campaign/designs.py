@@ -6,6 +6,7 @@ with their states, from which later campaigns learn what does not help.
 
 import contextlib
 import threading
+import time
 from collections.abc import Iterable
 
 from pydantic import TypeAdapter
@@ -21,6 +22,8 @@ FOLDER, HYPOTHESES = "designs", "hypotheses.json"
 """Artifacts of a campaign's run."""
 MOST_REFUTED, MOST_GAINS, MOST_PLANNED = 12, 3, 20
 """Refuted hypotheses of earlier campaigns in a prompt, measured gains of one of them, and plans that nobody tried."""
+RECORD_S, PAUSE = 60.0, 20
+"""Least time between two writes of the hypotheses, in seconds, and as a multiple of what the last one took."""
 RECORDS = TypeAdapter(tuple[Hypothesis, ...])
 
 
@@ -30,9 +33,17 @@ class Designs:
     def __init__(self, store: MlflowStore, run: CampaignRun, population: Population) -> None:
         self._store, self._run, self._population = store, run, population
         self._by_generation = {one.generation: one for one in recorded(store, run)}
+        self._names = {
+            (one.selection.base, plain(plan.title)): plan.hypothesis
+            for one in self._by_generation.values()
+            for plan in one.design.plans
+        }
+        """Names of hypotheses by base and statement."""
         self._lock = threading.Lock()
         self._known: tuple[tuple[int, int], list[Hypothesis]] = ((-1, -1), [])
         """The hypotheses, and the numbers of kernels and designs of which they are."""
+        self._due_s = 0.0
+        """When they are written again, by the monotonic clock."""
 
     def get(self, generation: int) -> tuple[Selection, Design] | None:
         """Return a generation's selection and design, if they are recorded."""
@@ -40,23 +51,28 @@ class Designs:
         return (found.selection, found.design) if found else None
 
     def add(self, generation: int, selection: Selection, design: Design) -> tuple[Selection, Design]:
-        """Record a design and the hypotheses so far; return it, its plans with the names of their hypotheses.
+        """Record a design, and now and then the hypotheses so far; return it, its plans with their hypotheses' names.
 
         A plan that repeats an earlier one on the same base is the same hypothesis.
         """
         with self._lock:
-            before = {(h.base, h.statement): h.name for h in self.hypotheses() if h.name not in self._population}
-            names = (before.get((selection.base, plain(plan.title))) for plan in design.plans)
             plans = tuple(
-                plan.model_copy(update={"hypothesis": name or f"h{generation}.{number}"})
-                for number, (plan, name) in enumerate(zip(design.plans, names, strict=True), start=1)
+                plan.model_copy(
+                    update={"hypothesis": self._name(selection.base, plan.title, f"h{generation}.{number}")}
+                )
+                for number, plan in enumerate(design.plans, start=1)
             )
             named = design.model_copy(update={"plans": plans})
             one = Designed(generation=generation, selection=selection, design=named)
             self._store.log_text(self._run, f"{FOLDER}/{generation:06d}.json", one.model_dump_json(indent=1))
             self._by_generation[generation] = one
-        self.record()
+            if (began_s := time.monotonic()) >= self._due_s:
+                self.record()
+                self._due_s = time.monotonic() + max(RECORD_S, PAUSE * (time.monotonic() - began_s))
         return selection, named
+
+    def _name(self, base: str, title: str, new: str) -> str:
+        return self._names.setdefault((base, plain(title)), new)
 
     def hypotheses(self) -> list[Hypothesis]:
         """Return all hypotheses with their states, oldest first."""
@@ -78,6 +94,8 @@ class Designs:
 
     def uncontradicted(self, lessons: Lessons) -> Lessons:
         """Return a campaign's findings without earlier refutations that its own kernels contradict."""
+        if not lessons.refuted:
+            return lessons
         supported = {one.statement for one in self.hypotheses() if one.state is HypothesisState.SUPPORTED}
         kept = tuple(one for one in lessons.refuted if plain(one.statement) not in supported)
         return lessons.model_copy(update={"refuted": kept})

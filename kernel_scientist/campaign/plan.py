@@ -190,20 +190,20 @@ class Plan:
 
     def _worthwhile(self, candidates: Sequence[Candidate], generation: int) -> list[Job]:
         """Return jobs for the best candidates, within the budget."""
-        incumbent = self.population.incumbent() or ""
-        jobs = (
-            Job(
+        incumbent, jobs = self.population.incumbent() or "", list[Job]()
+        for hypothesis, base, _ in candidates[: self._room(generation)]:
+            is_own = base == hypothesis.base
+            job = Job(
                 generation=generation,
                 base=base,
-                reference=hypothesis.reference if base == hypothesis.base else self.population.entry(base).base or base,
+                reference=hypothesis.reference if is_own else self.population.entry(base).base or base,
                 experiment=hypothesis.experiment,
                 failed=tuple(test.kernel for test in hypothesis.tests),
                 authors=hypothesis.authors,
                 incumbent=incumbent,
             )
-            for hypothesis, base, _ in candidates[: self._room(generation)]
-        )
-        return [self.ledger.open(job) for job in jobs]
+            jobs.append(self.ledger.open(job))
+        return jobs
 
     def up_to_date(self, job: Job) -> Job | None:
         """Return a job as it is to be carried out now, before its writer is paid; None if it is dropped.

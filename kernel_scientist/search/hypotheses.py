@@ -116,8 +116,9 @@ def of(designs: Iterable[Designed], population: Population) -> list[Hypothesis]:
     for entry in older:
         kernel = population.get(entry.name).kernel
         if kernel.experiment and entry.base:
+            plan = kernel.experiment.model_copy(update={"hypothesis": entry.name})  # kernels that try it again name it
             place = entry.name, entry.generation, entry.base, kernel.reference or entry.base
-            found[entry.name] = _hypothesis(*place, kernel.experiment, [entry], population)
+            found[entry.name] = _hypothesis(*place, plan, [entry, *tests.get(entry.name, [])], population)
     return list(found.values())
 
 

@@ -97,3 +97,6 @@ def test_kernels_of_older_campaigns_are_hypotheses_of_their_own() -> None:
     old = measured("k00002", plan(""), (0.98, 1.01))
     (found,) = hypotheses.of([], Population((SEED, old)))
     assert (found.name, found.base, found.state) == ("k00002", "k00001", HypothesisState.REFUTED)
+    again = failed("k00003", plan("k00002"))
+    (found,) = hypotheses.of([], Population((SEED, failed("k00002", plan("")), again)))
+    assert [test.kernel for test in found.tests] == ["k00002", "k00003"] and found.experiment.hypothesis == "k00002"

@@ -79,8 +79,14 @@ class PlanReply(_Reply):
     mechanism: str = ""
     refuted_if: str = ""
     probability: Number | None = None
-    """In percent; a number up to 1 is a fraction."""
+    """In percent; a number below 1 is a fraction."""
     effort: Number = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _given(cls, value: Any) -> Any:
+        """Take a null as a field that is left out."""
+        return {key: part for key, part in value.items() if part is not None} if isinstance(value, dict) else value
 
     @field_validator("uplift")
     @classmethod
@@ -103,7 +109,7 @@ class PlanReply(_Reply):
 
 
 def _fraction(value: float) -> float:
-    return min(max(value if value <= 1 else value / 100, 0.0), 1.0)
+    return min(max(value if value < 1 else value / 100, 0.0), 1.0)
 
 
 class DesignReply(_Reply):
