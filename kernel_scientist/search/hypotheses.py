@@ -50,9 +50,11 @@ class HypothesisTest(Record):
     @property
     def words(self) -> str:
         """Return the gain with its interval, or the verdict."""
-        if self.interval is None:
-            return "not measured against its base" if self.verdict is Verdict.OK else self.verdict.value
+        if self.interval is None or self.verdict is Verdict.NO_CHANGE:
+            return "no gain was resolved" if self.verdict is Verdict.OK else self.verdict.value
         low, high = self.interval
+        if low == high:
+            return f"{100 * (low - 1):+.1f} % over {self.base} (predicted)"
         return f"{factors.percent(self.gain or (low * high) ** 0.5, self.interval)} over {self.base}"
 
 
