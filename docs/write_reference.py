@@ -30,6 +30,7 @@ from kernel_scientist.records import (
 )
 from kernel_scientist.records.base import Record
 from kernel_scientist.report import screen, status
+from kernel_scientist.search import hypotheses
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -183,6 +184,7 @@ def _records() -> str:
         evidence,
         source_line,
         gpu,
+        hypotheses,
         status,
         screen,
     )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_scientist.campaign import champions
+from kernel_scientist.campaign import champions, designs
 from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.compilers.fingerprint import fingerprint
 from kernel_scientist.compilers.source import read_kernel
@@ -21,7 +21,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language, Origin, Verdict, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.records.text import number_of
-from kernel_scientist.scientist.proposals import Draft, Lesson, Lessons
+from kernel_scientist.scientist.proposals import Draft, Lesson, Lessons, Refutation
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from kernel_scientist.tracking.subject import Subject
@@ -44,6 +44,8 @@ class Start(Record):
     """The champion's source at that moment."""
     findings: tuple[Lesson, ...] = ()
     """Of earlier campaigns, newest first."""
+    refuted: tuple[Refutation, ...] = ()
+    """What earlier campaigns refuted, newest first."""
     remark: str = ""
     """Why there is no champion."""
 
@@ -54,6 +56,8 @@ class Start(Record):
         parts += [self.origin.words] if self.origin else []
         if count := len(self.findings):
             parts.append(f"{number_of(count, 'finding')} of earlier campaigns")
+        if count := len(self.refuted):
+            parts.append(f"{number_of(count, 'refutation')} of earlier campaigns")
         remark = "; ".join(filter(None, (self.remark, HINT if len(parts) > 1 else "")))
         return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) + (f"; {remark}" if remark else "")
 
@@ -90,7 +94,7 @@ class Beginning:
 
     def lessons(self, own: Lessons) -> Lessons:
         """Return a campaign's own findings, with the earlier ones that it started from."""
-        return own.model_copy(update={"earlier": own.earlier or self.start.findings})
+        return own.model_copy(update={"earlier": own.earlier or self.start.findings, "refuted": self.start.refuted})
 
     def draft(self, job: Job) -> Draft:
         """Return the kernel of a first job. Raises SetupError for a seed that cannot be read any more."""
@@ -115,8 +119,12 @@ def new(params: Params, problem: Problem, address: Address, store: MlflowStore |
     if params.search.from_ == "seeds":
         return Beginning(seeds, Start(seeds=names, remark="search.from is seeds: nothing of earlier campaigns"))
     origin, source, remark = _champion(champions.folder(problem.name, params.language, address.name), seeds)
-    findings = earlier(store, Subject(problem.name, params.language, address.name)) if store else ()
-    return Beginning(seeds, Start(seeds=names, origin=origin, source=source, findings=findings, remark=remark))
+    start = Start(seeds=names, origin=origin, source=source, remark=remark)
+    if store:
+        subject = Subject(problem.name, params.language, address.name)
+        refuted = designs.refuted(store, store.campaigns(subject, MOST_CAMPAIGNS))
+        start = start.model_copy(update={"findings": earlier(store, subject), "refuted": refuted})
+    return Beginning(seeds, start)
 
 
 def seeds_of(problem: Problem, language: Language) -> list[Path]:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from kernel_scientist.campaign import beginning, configurations, ending, resuming
+from kernel_scientist.campaign.designs import Designs
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import DESIGN, REPAIR, WRITE, Plan
@@ -93,7 +94,9 @@ class Campaign:
         self.agent: Agent = context.agent(client, self.role_workshop)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
         self.ledger = Ledger(self.population)
-        self.plan = Plan(params, self.beginning, self.population, self.ledger, self.llm_budget, self.run.elapsed_s)
+        self.designs = Designs(self.store, self.run, self.population)
+        planned = self.beginning, self.population, self.ledger, self.llm_budget
+        self.plan = Plan(params, *planned, self.run.elapsed_s, self.designs.hypotheses)
         self.recorder = Recorder(self.store, self.run, problem, self.replies, self.population, loose, self.tally)
         self.incumbent: Kernel | None = best.kernel if (best := self.population.best()) else None
         """The fastest kernel so far by the test."""
@@ -114,19 +117,21 @@ class Campaign:
     def propose(self, generation: int) -> tuple[Selection, Design] | None:
         """Summarise findings if it is time, select base and reference kernel, list avenues and plans for the base.
 
-        None when the budget is used up or no model replies, then no further experiment is designed; also when replies
-        cannot be parsed or a request is refused, which ends the designs if it goes on so (see `Plan.failed`).
+        A design that is recorded is returned. None when the budget is used up or no model replies, then no further
+        experiment is designed; also when replies cannot be parsed or a request is refused, which ends the designs if it
+        goes on so (see `Plan.failed`).
         """
-        steps = self.context.steps
+        if known := self.designs.get(generation):
+            return known
         focus = FOCUSES[generation % len(FOCUSES)] if self._designing else ""
         self._designing[generation] = DesignInProgress(generation, "", focus)
         try:
             self.summarise(generation)
-            selection = steps.select(self, generation)
+            selection = self.context.steps.select(self, generation)
             self._designing[generation] = DesignInProgress(generation, selection.base, focus)
-            design = steps.design(self, generation, selection)
+            design = self.context.steps.design(self, generation, selection)
             self.plan.succeeded(DESIGN)
-            return selection, design
+            return self.insist(lambda: self.designs.add(generation, selection, design))
         except (ReplyError, BudgetError, ModelError) as error:
             self.plan.failed(DESIGN, error)
         finally:
@@ -135,30 +140,24 @@ class Campaign:
 
     def design(self, generation: int, selection: Selection) -> Design:
         """List avenues and plans for the base. Raises ReplyError, BudgetError, ModelError."""
-        return self.agent.design(self.population, selection, self.lessons, self._step("design", generation))
+        lessons, step = self.designs.uncontradicted(self.lessons), self._step("design", generation)
+        if self.params.search.strategy == "hypotheses":
+            step = replace(step, planned=self.designs.planned())
+        return self.agent.design(self.population, selection, lessons, step)
 
     def select(self, generation: int) -> Selection:
-        """Choose base and reference kernel; a generation that a kill interrupted keeps those it began with.
+        """Choose base and reference kernel; those of the design that a model was asked for before a kill.
 
         Raises ReplyError, BudgetError, ModelError, and ValueError when no kernel has a score.
         """
-        strategy, selector = self.params.search.strategy, self.params.llm.selector.model
-        by_model = strategy == "scientist" and selector != PLAYBOOK
-        cached = by_model and self.replies.at(self.name, f"select/{generation}/0") is not None
-        if not cached and (begun := self._begun(generation)):
-            return begun
+        strategy, by_model = self.params.search.strategy, self.params.llm.selector.model != PLAYBOOK
+        asked = strategy == "scientist" and by_model and self.replies.at(self.name, f"select/{generation}/0")
+        begun = None if asked else self.replies.at(self.name, f"design/{generation}/0")
+        if begun and begun.about:
+            base, reference = begun.about
+            return Selection(base=base, reference=reference, rationale="the selection that this generation began with")
         step = self._step("select", generation)
         return strategies.select(strategy, self.agent, self.population, self.lessons, step)
-
-    def _begun(self, generation: int) -> Selection | None:
-        rationale = "the selection that this generation began with"
-        if (reply := self.replies.at(self.name, f"design/{generation}/0")) and reply.about:
-            return Selection(base=reply.about[0], reference=reply.about[1], rationale=rationale)
-        for entry in self.population.experiments(generation):
-            kernel = self.population.get(entry.name).kernel
-            if kernel.base and kernel.reference:
-                return Selection(base=kernel.base, reference=kernel.reference, rationale=rationale)
-        return None
 
     def summarise(self, generation: int, last: bool = False) -> None:
         """Summarise findings every `knowledge.distil_every` generations and at the end."""
@@ -320,6 +319,7 @@ class Campaign:
 
         def close() -> None:
             self.recorder.flush(last=True)
+            self.designs.record()
             ending.record(self.store, self.run)
             self.store.finish(self.run, champion.kernel.name if (champion := self.champion()) else "", status)
 

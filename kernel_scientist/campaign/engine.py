@@ -194,7 +194,7 @@ class Engine:
         return quiet and not self.pipeline.is_awaited and not device_queue.is_wanted(self.campaign.context.address.lock)
 
     def _plan_more(self) -> bool:
-        """Queue a tuning job or begin to design a generation; return False if there is nothing to do.
+        """Queue a tuning job or a generation of recorded plans, or begin to design one; False if nothing is to do.
 
         While a generation is being designed, another one begins only if there is news: it would be the same design.
         """
@@ -206,6 +206,9 @@ class Engine:
             return True
         if self._fruitless >= MOST_FRUITLESS or not self.campaign.population.incumbent() or plan.over(self._designing):
             return False
+        if standing := plan.standing_jobs():
+            self._ready.extend(standing)
+            return True
         if self._designing and not self._news:
             return False
         generation = plan.next_generation()

@@ -30,6 +30,8 @@ class Job(Record):
     base: str | None = None
     reference: str | None = None
     experiment: Experiment | None = None
+    failed: tuple[str, ...] = ()
+    """Kernels that were to implement the same experiment and failed."""
     tuned_from: str | None = None
     """The kernel whose tunables are searched."""
     incumbent: str = ""
@@ -48,7 +50,8 @@ class Job(Record):
     def experiment_task(self) -> ExperimentTask:
         """Return the writer's task; only jobs with an experiment have one."""
         assert self.base is not None and self.reference is not None and self.experiment is not None
-        return ExperimentTask(name=self.name, base=self.base, reference=self.reference, experiment=self.experiment)
+        what = {"base": self.base, "reference": self.reference, "experiment": self.experiment, "failed": self.failed}
+        return ExperimentTask.model_validate({"name": self.name, **what})
 
     def kernel(self, draft: Draft, language: Language) -> Kernel:
         """Return the job's kernel with the draft's source."""
@@ -59,13 +62,19 @@ class Job(Record):
             base=self.base,
             origin=self.origin,
             reference=self.reference,
-            experiment=draft.experiment or self.experiment,
+            experiment=self._experiment(draft),
             generation=self.generation,
             report=draft.report,
             llm_calls=draft.llm_calls,
             transcript=draft.transcript,
             authors={**self.authors, "writer": draft.author} if self.experiment else {},
         )
+
+    def _experiment(self, draft: Draft) -> Experiment | None:
+        """Return the job's experiment; if the writer states its own, that one, as the same hypothesis."""
+        if draft.experiment is None or self.experiment is None:
+            return draft.experiment or self.experiment
+        return draft.experiment.model_copy(update={"hypothesis": self.experiment.hypothesis})
 
 
 class Ledger:

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 
 from kernel_scientist.campaign.beginning import Beginning
 from kernel_scientist.campaign.ending import ALL_DONE, NOTHING_MORE
@@ -11,11 +12,13 @@ from kernel_scientist.population import standings
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError, ModelError, one_line
 from kernel_scientist.records.kernel import Author
-from kernel_scientist.records.params import Params
+from kernel_scientist.records.params import PLAYBOOK, WRITER, Params
 from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.proposals import Design, Selection, pick
-from kernel_scientist.search import tunables
+from kernel_scientist.search import tunables, worth
+from kernel_scientist.search.hypotheses import Hypothesis
+from kernel_scientist.search.worth import Candidate
 
 FOLLOWS_INCUMBENT = ("scientist", "greedy", "agent")
 """Strategies that mostly select the incumbent because it is the incumbent."""
@@ -37,10 +40,11 @@ class Plan:
         ledger: Ledger,
         llm_budget: LlmBudget,
         elapsed_before_s: float = 0.0,
+        hypotheses: Callable[[], Sequence[Hypothesis]] = list,
     ) -> None:
-        """`elapsed_before_s`: the campaign's wall time before it was resumed."""
+        """`elapsed_before_s`: the campaign's wall time before it was resumed. `hypotheses`: all that were recorded."""
         self.params, self.beginning, self.population, self.ledger = params, beginning, population, ledger
-        self.llm_budget = llm_budget
+        self.llm_budget, self.hypotheses = llm_budget, hypotheses
         self.stuck = ""
         """Why no further experiment can be designed; empty while one can."""
         self._failures: Counter[str] = Counter()
@@ -129,22 +133,32 @@ class Plan:
     def next_generation(self) -> int:
         """Return the oldest generation that is incomplete and that this process has not begun to design."""
         self._designed += 1
-        while len(self.population.experiments(self._designed)) >= self.params.search.experiments:
+        while not self._left(self._designed):
             self._designed += 1
         return self._designed
+
+    def _left(self, generation: int) -> int:
+        """Return how many experiments of a generation are not recorded."""
+        return max(0, self.params.search.experiments - len(self.population.experiments(generation)))
+
+    def _room(self, generation: int) -> int:
+        """Return how many experiments of a generation may begin, within the budget."""
+        return max(0, min(self.planned - self.ledger.tried, self._left(generation)))
 
     def jobs(self, selection: Selection, design: Design, generation: int) -> list[Job]:
         """Pick experiments by rule, within the budget, and name their kernels.
 
-        Left out are experiments that are in progress, that gave a duplicate source, or that are recorded already.
+        Strategy `hypotheses` picks by worth among all designs. Else left out are experiments that are in progress, that
+        gave a duplicate source, or that are recorded already.
         """
+        if self._by_worth():
+            return self._worthwhile(self._candidates(), generation)
         recorded = [entry.title for entry in self.population.experiments(generation)]
         done = {name for title in recorded for name in (title, title.partition(": ")[0])}
         in_progress = {(j.base, j.experiment.title) for j in self.ledger.jobs.values() if j.experiment}
-        excluded, most = self.ledger.duplicates | in_progress, self.params.search.experiments
-        left = min(self.planned - self.ledger.tried, most - len(recorded))
+        excluded = self.ledger.duplicates | in_progress
         plans = [p for p in design.plans if (selection.base, p.title) not in excluded]
-        picked = [p for p in pick(plans, most) if p.title not in done]
+        picked = [p for p in pick(plans, self.params.search.experiments) if p.title not in done]
         authors = {"selector": Author.of(selection.llm_calls), "designer": Author.of(design.llm_calls)}
         if self.params.search.agent:  # the hypothesis is its writer's
             authors = {}
@@ -155,7 +169,52 @@ class Plan:
             authors=authors,
             incumbent=self.population.incumbent() or "",
         )
-        return [self.ledger.open(job.model_copy(update={"experiment": plan})) for plan in picked[: max(0, left)]]
+        return [
+            self.ledger.open(job.model_copy(update={"experiment": plan})) for plan in picked[: self._room(generation)]
+        ]
+
+    def _by_worth(self) -> bool:
+        """Whether experiments are picked among all designs; not if writers state the hypotheses."""
+        return self.params.search.strategy == "hypotheses" and self.params.llm.designer.model != WRITER
+
+    def standing_jobs(self) -> list[Job]:
+        """Return jobs for a generation that needs no design, as enough recorded hypotheses are worth an experiment.
+
+        Enough: one per experiment, each with another mechanism. None for strategies other than `hypotheses`.
+        """
+        if not self._by_worth():
+            return []
+        before, candidates = self._designed, self._candidates()
+        generation = self.next_generation()
+        if worth.mechanisms(candidates) >= self._room(generation):
+            return self._worthwhile(candidates, generation)
+        self._designed = before
+        return []
+
+    def _candidates(self) -> list[Candidate]:
+        """Return the hypotheses that are worth an experiment, the best first: their gain could be measured."""
+        busy = {job.experiment.hypothesis for job in self.ledger.jobs.values() if job.experiment}
+        repeats = any(model.model != PLAYBOOK for model in self.params.llm.writer.models)  # the playbook's edits are
+        least = 100 * self.params.harness.margin  # deterministic: the same one would fail again
+        found = worth.candidates(self.hypotheses(), self.population, busy, repeats, least)
+        return [c for c in found if (c.base, c.hypothesis.experiment.title) not in self.ledger.duplicates]
+
+    def _worthwhile(self, candidates: Sequence[Candidate], generation: int) -> list[Job]:
+        """Return jobs for the best candidates, within the budget."""
+        incumbent, jobs = self.population.incumbent() or "", list[Job]()
+        for hypothesis, base, _ in candidates[: self._room(generation)]:
+            is_own = base == hypothesis.base
+            job = Job(
+                generation=generation,
+                base=base,
+                reference=hypothesis.reference if is_own else self.population.entry(base).base or base,
+                experiment=hypothesis.experiment,
+                failed=tuple(test.kernel for test in hypothesis.tests),
+                authors=hypothesis.authors,
+                incumbent=incumbent,
+            )
+            jobs.append(self.ledger.open(job))
+        return jobs
 
     def up_to_date(self, job: Job) -> Job | None:
         """Return a job as it is to be carried out now, before its writer is paid; None if it is dropped.

@@ -50,6 +50,11 @@ class Entry(NamedTuple):
     """Whether the test found it slower than `rival`: its whole interval lies below 1."""
     gain: float | None
     """How many times faster it was than its base, in one run; None if that was not measured or is not resolved."""
+    gain_low: float | None
+    gain_high: float | None
+    """Interval of that ratio, whether or not it is resolved; None without a pair or an interval."""
+    hypothesis: str
+    """The hypothesis that it tests (`Experiment.hypothesis`); empty for none, and in older records."""
     skipped: bool
     tuned_from: str | None
     tuning_s: float
@@ -85,6 +90,9 @@ class Entry(NamedTuple):
             is_faster=test is not None and test.against != REFERENCE and test.faster,
             is_slower=test is not None and test.interval[1] < 1,
             gain=pair.ratio if pair and pair.resolved else None,
+            gain_low=pair.interval[0] if pair and pair.known else None,
+            gain_high=pair.interval[1] if pair and pair.known else None,
+            hypothesis=kernel.experiment.hypothesis if kernel.experiment else "",
             skipped=evaluation.skipped,
             tuned_from=kernel.tuned_from,
             tuning_s=sum(t.seconds for t in kernel.tries),

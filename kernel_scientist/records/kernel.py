@@ -98,6 +98,16 @@ class Experiment(Record):
     """Predicted uplift [min, max] in percent of speed."""
     innovation: int = Field(ge=0, le=100)
     """How new the idea is, by the designer's own judgement."""
+    mechanism: str = ""
+    """What makes it faster, in a few words, such as `fewer bytes from HBM`; empty if nobody said."""
+    refuted_if: str = ""
+    """What would refute the hypothesis, by its designer; empty if nobody said."""
+    probability: Finite | None = Field(default=None, ge=0, le=1)
+    """Probability of a gain, by its designer; None if nobody said."""
+    effort: int = Field(default=1, ge=1, le=3)
+    """Work to implement it: 1 some lines, 2 a part of the kernel, 3 a rewrite."""
+    hypothesis: str = ""
+    """Name within its campaign, such as `h3.2`: plan 2 of generation 3; empty before it is recorded."""
 
     @model_validator(mode="after")
     def _ordered(self) -> "Experiment":

@@ -14,7 +14,7 @@ from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.overrides import apply, no_text, valid_keys
 from kernel_scientist.records.yaml_text import read_mapping
 
-Strategy = Literal["scientist", "tree", "islands", "fsr", "best_of_n", "greedy", "agent"]
+Strategy = Literal["scientist", "hypotheses", "tree", "islands", "fsr", "best_of_n", "greedy", "agent"]
 PLAYBOOK = "playbook"
 """The model name that selects the rule-based agent instead of a model."""
 ELSEWHERE = ("pool",)
@@ -182,8 +182,7 @@ class Llm(Section):
 
     def calls(self, name: str) -> int:
         """Return how many calls of tools a role has for one answer."""
-        role = self.role(name)
-        return role.calls if isinstance(role, Looking) and role.tools else 0
+        return role.calls if isinstance(role := self.role(name), Looking) and role.tools else 0
 
 
 ROLES = ("selector", "designer", "writer", "repairer", "distiller", "judge")
@@ -287,11 +286,9 @@ class Kernelbot(Section):
 
 
 def _target(name: str) -> str:
-    elsewhere = rf"(?:{'|'.join(ELSEWHERE)}):[^/%&<>\s]+"
-    if not re.fullmatch(rf"auto|cpu|cuda|rocm|model:[a-z0-9]+|{elsewhere}|kernelbot", name):
-        known = "auto, cpu, cuda, rocm, model: with a machine (model:mi300x), pool: with a work pool, or kernelbot"
-        others = ", ".join(f"{name}: with a name" for name in ELSEWHERE if name != "pool")
-        known = f"{known}; {others}" if others else known
+    if not re.fullmatch(rf"auto|cpu|cuda|rocm|model:[a-z0-9]+|(?:{'|'.join(ELSEWHERE)}):[^/%&<>\s]+|kernelbot", name):
+        known = "auto, cpu, cuda, rocm, kernelbot, model: with a machine (model:mi300x)"
+        known += "".join(f", {name}: with a name" for name in ELSEWHERE)
         raise PydanticCustomError("target", "expected {known}", {"known": known})
     return name
 

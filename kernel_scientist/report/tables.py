@@ -27,7 +27,7 @@ from kernel_scientist.records.results import (
 )
 from kernel_scientist.records.suite_result import BaselineSpeedup, SuiteResult, SuiteRow, SuiteShares
 from kernel_scientist.records.text import number_of
-from kernel_scientist.report import conditions
+from kernel_scientist.report import conditions, hypotheses
 from kernel_scientist.report.output import Table, parts, text
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ BESIDE = {
 CONFIRMED = {"role": "", "kernel": "kernel", "us": "public, us", **BESIDE}
 BARS = {"kernel": "bar", "us": "public, us", "champion_us": "champion, us", **BESIDE}
 PREDICTED_BARS = {"kernel": "bar", "predicted_us": "predicted, us"}
+MOST_HYPOTHESES = 20
+"""Hypotheses in the terminal; the page has more."""
 ROLES = ("reference", "seed", "standing champion", "bar")
 REST = {"base": "base", "experiment": "experiment", "verdict": "verdict"}
 MEASURED = {"kernel": "kernel", "speedup": "speedup", **REST, "us": "geomean, us", "reference_us": "reference, us"}
@@ -179,8 +181,7 @@ def report(recorded: "RecordedCampaign", validation: ValidationResult | None, pa
         yield from _bars(recorded.bars)
     if ranked := standings.final_rows(recorded.population, recorded.final):
         yield final_table(ranked)
-    if beside := published_table(recorded):
-        yield beside
+    yield from filter(None, [published_table(recorded), hypotheses.table(recorded, MOST_HYPOTHESES)])
     yield f"\nchampion   {standings.reason(recorded.population, recorded.final)}"
     for name, path in (
         ("source", champions.of_campaign(recorded.problem, recorded.run.campaign) / champions.SOURCE),

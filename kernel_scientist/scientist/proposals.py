@@ -37,6 +37,15 @@ class Design(Record):
     llm_calls: tuple[LlmCall, ...] = ()
 
 
+class Designed(Record):
+    """The design of one generation as a campaign records it: before any of its experiments begins."""
+
+    generation: int
+    selection: Selection
+    design: Design
+    """Its plans have the names of their hypotheses."""
+
+
 class InFlight(NamedTuple):
     """A kernel in progress: its name, its base, the title of its experiment, and what is done with it at the moment."""
 
@@ -64,11 +73,14 @@ class ExperimentTask(Record):
     experiment: Experiment
     in_flight: tuple[InFlight, ...] = ()
     """The other kernels in progress."""
+    failed: tuple[str, ...] = ()
+    """Kernels that were to implement this experiment and failed; empty for a first try."""
 
     @property
     def call_key(self) -> str:
         """The kernel's name and a hash of the experiment: after a killed run another experiment may get the name."""
-        return f"{self.name}-{digest(f'{self.base} {self.reference} {self.experiment.title}')[:8]}"
+        what = f"{self.base} {self.reference} {self.experiment.title}{f' {len(self.failed)}' if self.failed else ''}"
+        return f"{self.name}-{digest(what)[:8]}"
 
     @property
     def own_idea(self) -> bool:
@@ -160,12 +172,27 @@ class Lesson(Record):
     """The earlier campaign whose kernels it is about; empty for this campaign's own."""
 
 
+class Refutation(Record):
+    """A hypothesis that an earlier campaign refuted: negative knowledge."""
+
+    statement: str
+    """The title of its experiment."""
+    mechanism: str = ""
+    """What was to make it faster; empty if nobody said."""
+    gains: tuple[str, ...]
+    """What was measured, such as `-3.0 % [-4.1, -1.9] over k00003`; one per base."""
+    campaign: str
+    """The campaign that refuted it, whose kernels `gains` names."""
+
+
 class Lessons(Record):
     """All findings of a campaign, oldest first, and those that it began with."""
 
     findings: tuple[Lesson, ...] = ()
     earlier: tuple[Lesson, ...] = ()
     """Findings of earlier campaigns, newest first."""
+    refuted: tuple[Refutation, ...] = ()
+    """What earlier campaigns refuted, newest first."""
     generation: int = 0
     """The last generation that the findings cover."""
     llm_calls: tuple[LlmCall, ...] = ()
@@ -203,4 +230,5 @@ class Lessons(Record):
             Lesson(name=f"f{len(old) + i:03d}", text=text[:MAX_CHARACTERS], kernels=tuple(kernels), date=today)
             for i, (text, kernels) in enumerate([n for n in new if n[0] not in texts], start=1)
         ]
-        return Lessons(findings=(*old, *added), earlier=tuple(earlier), llm_calls=llm_calls)
+        findings = (*old, *added)
+        return Lessons(findings=findings, earlier=tuple(earlier), refuted=self.refuted, llm_calls=llm_calls)

@@ -133,6 +133,8 @@ class Step:
     """The other generations that are being designed."""
     focus: str = ""
     """The direction that this designer looks at first, one of FOCUSES; empty: all."""
+    planned: tuple[str, ...] = ()
+    """Plans of earlier designs that may still be carried out, each with its base."""
 
     @staticmethod
     def of(

@@ -5,6 +5,8 @@ resumed campaign continues as it would have: the recorded kernels are the only s
     tree        epsilon-greedy over the tree of kernels (STARK, arXiv 2510.16996, with its published parameters)
     islands     elites of cells of measured features, one island a seed, with migration (MAP-Elites)
     fsr         the best of the previous generation (CUDA-LLM's N x D loop, arXiv 2506.09092)
+    hypotheses  the experiments that are worth most, of all designs (`search.worth`); a new design is on the fastest
+                kernel, until SWITCH_AFTER experiments on it gained nothing
     best_of_n   always the best seed: independent attempts, the control without search
     greedy      always the fastest: the control without exploration
     agent       always the fastest, which an agent's command changes; if a client of the MCP server writes the kernels,
@@ -22,8 +24,10 @@ from kernel_scientist.scientist.roles import Agent, Step
 EPSILON, ROOT_CHILDREN, CHILDREN = 0.3, 5, 3
 """STARK, appendix A: probability of exploring; number of children after which a root is no longer selected; number of
 failed children after which no node is."""
+SWITCH_AFTER = 6
+"""Hypotheses: experiments on a kernel without a gain, after which the next fastest one is designed on."""
 MOST_NODES = 1000
-"""Tree: the fastest kernels, among which one is selected."""
+"""Tree, hypotheses: the fastest kernels, among which one is selected."""
 MIGRATION = 0.1
 """Islands: probability of taking an elite of another island."""
 
@@ -46,6 +50,8 @@ def select(strategy: Strategy, agent: Agent, population: Population, lessons: Le
             base, why = _islands(population, step.rng)
         case "fsr":
             base, why = _best_of_last_generation(population) or best, "the best of the previous generation"
+        case "hypotheses":
+            base, why = _promising(population, best)
         case "best_of_n":
             seed = population.best_seed()
             base, why = seed.kernel.name if seed else best, "the best seed, always"
@@ -79,6 +85,15 @@ def _islands(population: Population, rng: random.Random) -> tuple[str, str]:
         island = rng.choice([seed for seed in seeds if seed != island])
     chosen = population.entry(rng.choice(sorted(elites[island].values(), key=order)))
     return chosen.name, f"the elite of cell {'/'.join(chosen.cell)}"
+
+
+def _promising(population: Population, best: str) -> tuple[str, str]:
+    """Select the incumbent `best`; after SWITCH_AFTER experiments on it without a gain, the next fastest kernel."""
+    for name in dict.fromkeys((best, *(entry.name for entry in population.ranking(MOST_NODES)))):
+        tried = [entry for child in population.children(name) if (entry := population.entry(child)).is_experiment]
+        if len(tried) < SWITCH_AFTER or any((entry.gain or 0.0) > 1 for entry in tried):
+            return name, "the fastest kernel" if name == best else f"{best} is faster, but nothing gains on it"
+    return best, "the fastest kernel"
 
 
 def _exhausted(population: Population, entry: Entry) -> bool:

@@ -76,6 +76,13 @@ class MlflowExperiment:
         with self._downloaded(run_id, name) as file:
             return file.read_text()
 
+    def texts(self, run_id: str, folder: str) -> list[str]:
+        """Return the texts of a folder of artifacts in the order of their names; none if there is no such folder."""
+        if not self.client.list_artifacts(run_id, folder):
+            return []
+        with self._downloaded(run_id, folder) as place:
+            return [file.read_text() for file in sorted(place.iterdir())]
+
     @contextmanager
     def _uploaded(self, run: Any) -> Generator[Path]:
         """Yield a folder whose files become artifacts of a run."""

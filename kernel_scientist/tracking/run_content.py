@@ -87,6 +87,7 @@ def tags(parent_id: str, campaign: str, trial: Trial, note: str) -> dict[str, st
         "base": kernel.base,
         "reference": kernel.reference,
         "tuned_from": kernel.tuned_from,
+        "hypothesis": kernel.experiment.hypothesis if kernel.experiment else "",
         "mlflow.note.content": note,
     }
     return {k: v[:TEXT] for k, v in (tags | {k: v for k, v in optional.items() if v}).items()}

@@ -239,9 +239,8 @@ class WorkerPool:
             "programs": programs,
             "threads": threads,
         }
-        gpu = {"on_gpu": self.on_gpu}
         surroundings = {"cores": self.cores, "nice": 0 if timing else 5}
-        return {"limits": limits, **gpu, "machine": self.machine, **surroundings}
+        return {"limits": limits, "on_gpu": self.on_gpu, "machine": self.machine, **surroundings}
 
     def _request(self, message: dict[str, Any], descriptors: Sequence[int] = ()) -> dict[str, Any]:
         with self._lock:

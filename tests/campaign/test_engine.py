@@ -190,6 +190,24 @@ def test_a_stopped_campaign_is_completed_and_nothing_is_paid_twice(tmp_path: Pat
             assert len(campaign.population.experiments(number)) == 3
 
 
+@pytest.mark.slow
+def test_hypotheses_go_on_with_what_was_planned_before_a_stop(tmp_path: Path, address: str) -> None:
+    given: dict[str, Any] = {"generations": 8, "strategy": "hypotheses"}
+    with pytest.raises(StoppedError):
+        Run(tmp_path, address, 8, **given)(stop_after=9)
+    campaign = Run(tmp_path, address, 8, **given)(resume=True)
+    assert names(campaign) == [f"k{n:05d}" for n in range(1, 27)]
+    replies = campaign.replies.paid_by(campaign.name)
+    assert len({r.call_key.partition("-")[2] or r.call_key for r in replies}) == len(replies)
+    plans = {one.name: one for one in campaign.designs.hypotheses()}
+    for trial_ in campaign.population:
+        if experiment := trial_.kernel.experiment:
+            assert experiment.title == plans[experiment.hypothesis].experiment.title
+    assert all(len(one.tests) <= 1 for one in plans.values())  # none failed, so none is tried twice
+    designed = [r for r in replies if r.role == "designer"]
+    assert len(plans) == 5 * len(designed)
+
+
 def test_a_broken_device_is_a_verdict_and_the_campaign_continues(tmp_path: Path, address: str) -> None:
     run = Run(tmp_path, address, 4, generations=2)
     run.broken = {4, 5}

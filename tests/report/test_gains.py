@@ -164,7 +164,7 @@ def test_in_the_playbooks_findings_and_plans(population: Population) -> None:
 @given(campaigns())
 def test_on_the_page_and_in_tables(population: Population) -> None:
     final = final_of(population)
-    store = SimpleNamespace(lessons=lambda _: Lessons(), text=lambda *_: "", experiment="gemm-cpu")
+    store = SimpleNamespace(lessons=lambda _: Lessons(), text=lambda *_: "", texts=lambda *_: [], experiment="gemm-cpu")
     run = SimpleNamespace(campaign="a-campaign", run_id="1", params={}, tags={}, metrics={})
     told = RecordedCampaign(
         store=cast(MlflowStore, store),

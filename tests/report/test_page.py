@@ -215,7 +215,9 @@ def _page(*trials: Trial) -> str:
 
 
 def _recorded(population: Population) -> RecordedCampaign:
-    store = SimpleNamespace(lessons=lambda _: Lessons(), text=lambda *_: None, experiment="identity-cpu")
+    store = SimpleNamespace(
+        lessons=lambda _: Lessons(), text=lambda *_: None, texts=lambda *_: [], experiment="identity-cpu"
+    )
     run = SimpleNamespace(campaign="a-campaign", run_id="1", params={}, tags={}, metrics={})
     recorded = SimpleNamespace(population=population, final=None, store=store, run=run, problem="identity", bars=[])
     recorded = SimpleNamespace(**vars(recorded), target="cpu", published=(), champion=population.best)

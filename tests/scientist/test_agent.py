@@ -23,7 +23,7 @@ from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 from kernel_scientist.scientist.llm.tool_calls import ToolCall, written
-from kernel_scientist.scientist.proposals import ExperimentTask, InFlight, Lessons, Selection, missing
+from kernel_scientist.scientist.proposals import ExperimentTask, InFlight, Lessons, Refutation, Selection, missing
 from kernel_scientist.scientist.roles import FOCUSES, Step
 from tests.scientist.model_server import ModelServer, Response, serving
 from tests.trials import speedup
@@ -137,6 +137,29 @@ def test_the_writer_sees_what_others_write_and_the_fastest_kernel(tmp_path: Path
         prompt = server.requests[0]["messages"][-1]["content"]
     assert "- k00009, on k00002: prefetch (writing)" in prompt and "own title" not in prompt
     assert "The fastest kernel so far is k00003 (six rows per register tile)" in prompt
+
+
+def test_a_writer_is_told_of_the_kernels_that_failed_at_the_same_experiment(tmp_path: Path) -> None:
+    with asked(lambda text, number: "DECLINE: no", tmp_path) as (agent, population, server):
+        failed = list(population)[-1]
+        agent.write(population, task(population), Lessons())
+        agent.write(population, task(population).model_copy(update={"failed": (failed.kernel.name,)}), Lessons())
+        first, again = (request["messages"][-1]["content"] for request in server.requests)
+    told = again.partition("### It was tried before")[2]
+    assert "### It was tried before" not in first
+    assert f"- {failed.kernel.name} (base {failed.kernel.base})" in told and failed.evaluation.verdict.value in told
+
+
+def test_a_designer_is_told_of_refutations_and_of_plans_that_wait(tmp_path: Path) -> None:
+    refuted = Refutation(statement="wider", mechanism="bytes", gains=("-1 % [-2, 0] over k00003",), campaign="before")
+    step = dataclasses.replace(Step.of(0, "design", 2), planned=("deeper (on k00002)",))
+    with asked(lambda text, number: DESIGN, tmp_path) as (agent, population, server):
+        agent.design(population, SELECTION, Lessons(), Step.of(0, "design", 2))
+        agent.design(population, SELECTION, Lessons(refuted=(refuted,)), step)
+        first, second = (request["messages"][-1]["content"] for request in server.requests)
+    assert "Refuted in earlier campaigns" not in first and "Planned before" not in first
+    assert "- wider (bytes): -1 % [-2, 0] over k00003, in campaign before" in second
+    assert "do not plan these again on the same base: deeper (on k00002)." in second
 
 
 def test_a_designer_reads_documents_that_it_names_once(tmp_path: Path) -> None:

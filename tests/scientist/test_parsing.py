@@ -56,6 +56,26 @@ def test_a_design_is_read_in_every_form(reply: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "probability", "effort"),
+    [
+        ({}, None, 1),
+        ({"probability": None, "effort": None, "mechanism": None, "refuted_if": None}, None, 1),
+        ({"probability": "70 %", "effort": "3"}, 0.7, 3),
+        ({"probability": 0.25, "effort": 9}, 0.25, 3),
+        ({"probability": 400, "effort": -1}, 1.0, 1),
+        ({"probability": -5}, 0.0, 1),
+    ],
+)
+def test_what_a_plan_says_of_its_hypothesis_is_read_and_may_be_left_out(
+    given: dict[str, object], probability: float | None, effort: int
+) -> None:
+    reply = json.dumps({"plans": [{**PLAN, "mechanism": " fewer\nbytes ", **given}]})
+    (plan,) = record(split(reply), schemas.DesignReply).design().plans
+    assert (plan.probability, plan.effort, plan.refuted_if) == (probability, effort, "")
+    assert plan.mechanism == ("" if "mechanism" in given else "fewer bytes")
+
+
+@pytest.mark.parametrize(
     ("reply", "words"),
     [
         ("", "empty"),

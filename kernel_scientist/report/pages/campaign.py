@@ -15,7 +15,7 @@ from kernel_scientist.records.factors import UNKNOWN, factor, is_resolved, numbe
 from kernel_scientist.records.kernel import REFERENCE
 from kernel_scientist.records.params import Params
 from kernel_scientist.records.results import ValidationResult
-from kernel_scientist.report import conditions, figures, tables
+from kernel_scientist.report import conditions, figures, hypotheses, tables
 from kernel_scientist.report.output import Table, html, say, text, write, write_json
 from kernel_scientist.report.pages import kernels, plots
 from kernel_scientist.tracking.access import RecordedCampaign, read_campaign
@@ -139,6 +139,7 @@ def render(recorded: RecordedCampaign, validation: ValidationResult | None) -> s
         lineage=standings.lineage(population, best.kernel) if best else [],
         failures=kernels.failures(population),
         findings=lessons.latest(MOST_FINDINGS),
+        hypotheses=hypotheses.table(recorded),
         accuracy=Table(ACCURACY, accuracy) if accuracy else None,
         uplifts=plots.uplifts(predictions) if any(p.measured is not None for p in predictions) else None,
         environment=_environment(recorded, best),

@@ -77,6 +77,8 @@ class LlmAgent:
             in_flight=step.in_flight,
             designing=step.designing,
             focus=step.focus,
+            refuted=lessons.refuted,
+            planned=step.planned,
             record=outcomes.record(population),
             operators=facts.operators(self.assignment),
             calls=self._calls("designer"),
@@ -126,7 +128,7 @@ class LlmAgent:
         base, reference = population.get(task.base), population.get(task.reference)
         related = outcomes.for_writing(population, task.base, random.Random(task.name))
         tried, left_out = outcomes.tried(population, task.base, related) if task.own_idea else ([], 0)
-        best = population.best()
+        others, best = (task.reference, *task.failed), population.best()
         leads = best is not None and best.kernel.name not in (task.base, task.reference)
         with_documents = functools.partial(
             self._prompt,
@@ -139,7 +141,8 @@ class LlmAgent:
             tried=tried,
             left_out=left_out,
             record=outcomes.record(population) if task.own_idea else "",
-            relatives=facts.relatives(population, [t for t in related if t.kernel.name != task.reference]),
+            relatives=facts.relatives(population, [t for t in related if t.kernel.name not in others]),
+            failed=facts.relatives(population, [population.get(name) for name in task.failed]),
             best=self._kernel(population, best) if best and leads else None,
             in_flight=[job for job in task.in_flight if job.name != task.name],
             sites=KernelSource(base.kernel.source).site_names(),

@@ -76,6 +76,17 @@ class PlanReply(_Reply):
     rubric: Annotated[tuple[Text, ...], BeforeValidator(_as_list), Field(min_length=1)]
     uplift: Annotated[tuple[Number, Number], BeforeValidator(_range)]
     innovation: Number
+    mechanism: str = ""
+    refuted_if: str = ""
+    probability: Number | None = None
+    """In percent; a number below 1 is a fraction."""
+    effort: Number = 1
+
+    @model_validator(mode="before")
+    @classmethod
+    def _given(cls, value: Any) -> Any:
+        """Take a null as a field that is left out."""
+        return {key: part for key, part in value.items() if part is not None} if isinstance(value, dict) else value
 
     @field_validator("uplift")
     @classmethod
@@ -90,7 +101,15 @@ class PlanReply(_Reply):
             rubric=tuple(step[:MAX_PROSE] for step in self.rubric[:MAX_STEPS]),
             uplift=self.uplift,
             innovation=round(min(max(self.innovation, 0.0), 100.0)),
+            mechanism=" ".join(self.mechanism.split())[:MAX_TITLE],
+            refuted_if=self.refuted_if[:MAX_PROSE],
+            probability=None if self.probability is None else _fraction(self.probability),
+            effort=round(min(max(self.effort, 1.0), 3.0)),
         )
+
+
+def _fraction(value: float) -> float:
+    return min(max(value if value < 1 else value / 100, 0.0), 1.0)
 
 
 class DesignReply(_Reply):
