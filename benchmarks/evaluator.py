@@ -29,7 +29,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Evaluation, Speedup
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.cheats import corpus
 
 WAIT = """

@@ -20,7 +20,7 @@ from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Kernel
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 SEED = "problems/identity/seeds/cpp_blocked.py"
 TIMES = 5

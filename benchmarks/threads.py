@@ -14,12 +14,12 @@ from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.evaluation.timing import conditions, schedule, statistics
 from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.hardware import cpu
-from kernel_scientist.hardware.targets import CPU
+from kernel_scientist.hardware.addresses import CPU
 from kernel_scientist.records import environment
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import device_lock
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 environment.prepare()
 

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from flows import ui
 from kernel_scientist.records.errors import StoppedError
-from kernel_scientist.report import ui
 
 DRAIN_S, STOPPED_S = 10.0, 1.0
 """How long the last logs and events of a flow may take to be sent: at its end, and after Ctrl-C."""

@@ -23,7 +23,7 @@ from kernel_scientist import problems  # noqa: E402
 from kernel_scientist.cli import main  # noqa: E402
 from kernel_scientist.evaluation.evaluator import Evaluator  # noqa: E402
 from kernel_scientist.records.params import Harness  # noqa: E402
-from kernel_scientist.workers.pool import WorkerPool  # noqa: E402
+from kernel_scientist.workers.worker_pool import WorkerPool  # noqa: E402
 
 # The same examples every time: a change is judged by what it changes. `--hypothesis-profile explore` draws new ones.
 with suppress(ModuleNotFoundError):  # a GPU's machine may lack it, and none of the GPU's tests needs it

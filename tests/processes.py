@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from kernel_scientist.workers.pool import FORK_SERVER
+from kernel_scientist.workers.worker_pool import FORK_SERVER
 
 
 def processes_of(lab: Path) -> list[str]:

@@ -17,8 +17,8 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Case, Kernel
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.native import Stopped
-from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.runtime import Runtime
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 if TYPE_CHECKING:
     from kernel_scientist.workers.device_memory import Sweep

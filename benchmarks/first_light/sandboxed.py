@@ -13,7 +13,7 @@ from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.sandbox import bubblewrap, landlock
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers import client
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 COPY_S, START_S = 10.0, 20
 """Limits of copying outputs and of a worker's start while the layer that refuses is looked for, in seconds."""

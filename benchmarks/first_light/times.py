@@ -12,7 +12,7 @@ from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.evaluation.timing.estimate import Samples
 from kernel_scientist.records.kernel import Case, Kernel
 from kernel_scientist.workers.client import WorkerClient
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 LADDER = (1 << 20, 1 << 22, 1 << 24, 1 << 27)
 """Sizes of `identity`: a call takes from some 2 us to 0.2 ms on an H100."""

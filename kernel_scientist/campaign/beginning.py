@@ -13,7 +13,7 @@ from kernel_scientist.campaign import champions, designs
 from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.compilers.fingerprint import fingerprint
 from kernel_scientist.compilers.source import read_kernel
-from kernel_scientist.hardware.targets import Address
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.base import Record

@@ -8,7 +8,7 @@ from functools import partial
 
 from kernel_scientist.campaign.build_timing_lock import BuildTimingLock
 from kernel_scientist.campaign.target import Target
-from kernel_scientist.hardware.targets import Address
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.params import Params
 from kernel_scientist.sandbox import device_lock

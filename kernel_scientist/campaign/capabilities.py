@@ -23,7 +23,7 @@ from kernel_scientist.sandbox import bubblewrap, landlock, seccomp
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.tracking.access import require_usable
 from kernel_scientist.workers.native import NativeHarness, WakePriority
-from kernel_scientist.workers.pool import native_library
+from kernel_scientist.workers.worker_pool import native_library
 
 PACKAGES = ("torch", "triton", "prefect", "mlflow", "dvc", "litellm")
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

@@ -17,7 +17,7 @@ from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
 from kernel_scientist.campaign.steps import decided
 from kernel_scientist.compilers.fingerprint import fingerprint
-from kernel_scientist.hardware import targets
+from kernel_scientist.hardware import addresses
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Trial
@@ -103,7 +103,7 @@ def promoted() -> list[Promoted]:
             continue
         told = json.loads(card.read_text())
         params = {**{key: told[key] for key in ("problem", "language")}, "target": told.get("run_on", told["target"])}
-        if params["target"] != targets.BOARD:
+        if params["target"] != addresses.BOARD:
             found.append(Promoted(card.with_name(SOURCE), params, told.get("environment", {})))
     return found
 

@@ -16,9 +16,9 @@ from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.compilers import build, gxx
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.hardware import gpu, gpus
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import Machine
-from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment

@@ -5,7 +5,7 @@ from typing import Any
 from kernel_scientist.campaign import agent_command, beginning, preflight, resuming
 from kernel_scientist.campaign.ledger import Ledger
 from kernel_scientist.campaign.plan import Plan
-from kernel_scientist.hardware.targets import Address
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError

@@ -11,8 +11,8 @@ from kernel_scientist import problems
 from kernel_scientist.campaign import agent_command, disk_space
 from kernel_scientist.campaign.targets import factory
 from kernel_scientist.compilers.source import language_of, read_kernel
-from kernel_scientist.hardware import targets
-from kernel_scientist.hardware.targets import Address
+from kernel_scientist.hardware import addresses
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import disk, environment
 from kernel_scientist.records.errors import SetupError
@@ -28,7 +28,7 @@ def resolve(params: Params) -> tuple[Problem, Address]:
 
     Raises SetupError when the language cannot be evaluated there, or the target itself cannot be used.
     """
-    address = targets.of(params)
+    address = addresses.of(params)
     problem = problems.find(params.problem, address.device, params.compat)
     factory.require(params, problem, address)
     return problem, address

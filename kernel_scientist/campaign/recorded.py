@@ -14,7 +14,7 @@ from kernel_scientist.campaign import preflight, single
 from kernel_scientist.campaign.evaluation_context import fingerprint
 from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.hardware import cpu
-from kernel_scientist.hardware.targets import Address
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import reference_kernels
 from kernel_scientist.problems.problem import Problem

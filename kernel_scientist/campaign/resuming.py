@@ -1,6 +1,6 @@
 """Which campaign is resumed. It has the parameters of the call: which of them cannot change, and which have changed."""
 
-from kernel_scientist.hardware.targets import Address
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError

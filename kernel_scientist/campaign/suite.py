@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kernel_scientist import problems
-from kernel_scientist.hardware import targets
+from kernel_scientist.hardware import addresses
 from kernel_scientist.records import environment
 from kernel_scientist.records.campaign_result import CampaignResult
 from kernel_scientist.records.errors import NO_REPLY, SetupError
@@ -79,7 +79,7 @@ class Suite:
 
     def require_quiet(self, params: Params, jobs: int) -> None:
         """Raise SetupError if campaigns side by side would build while another times kernels on this CPU."""
-        address = targets.resolve(params.target, params.language)
+        address = addresses.resolve(params.target, params.language)
         if jobs > 1 and address.is_here and address.device == "cpu":
             raise SetupError("builds of one campaign would disturb the timings of another on this CPU: use --jobs 1")
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from kernel_scientist.evaluation.timing.plan import Hold, TimedSource
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.hardware.peaks import Machine
-from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem, Profile
 from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation

@@ -50,7 +50,7 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
 
     Example: kernel-scientist ui --mlflow-port 5001
     """
-    from kernel_scientist.report.ui import serve
+    from flows.ui import serve
 
     if prefect_port == mlflow_port:
         raise SetupError(f"both servers cannot have port {mlflow_port}: give one of them another")

@@ -131,11 +131,11 @@ def cases(out: str, call: ParamOptions) -> None:
     Example: kernel-scientist cases --out data/cases
     """
     from kernel_scientist import problems as catalogue
-    from kernel_scientist.hardware import targets
+    from kernel_scientist.hardware import addresses
     from kernel_scientist.problems import frozen
 
     params = call.params()
-    device = targets.resolve(params.target, params.language).device
+    device = addresses.resolve(params.target, params.language).device
     problem = catalogue.find(params.problem, device, params.compat)
     try:
         paths = frozen.freeze(problem, params.profile, environment.root() / out)

@@ -22,7 +22,7 @@ from kernel_scientist.sandbox import device_queue
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers.client import Build, InputAccessError, Output, Row, WorkerClient
 from kernel_scientist.workers.native import SLOTS
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 SPARE_SLOT = 1000 * SLOTS + 1
 """Number of a slot that timings do not use, without memory of its own: cases of all sizes follow one another there."""

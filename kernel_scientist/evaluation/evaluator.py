@@ -38,7 +38,7 @@ from kernel_scientist.records.kernel import REFERENCE, Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure, failed
 from kernel_scientist.workers.client import WorkerClient
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 progress = logging.getLogger("kernel_scientist.progress")
 MOST_CONFIGURATIONS = 40

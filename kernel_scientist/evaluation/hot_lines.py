@@ -19,7 +19,7 @@ from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure, printable
 from kernel_scientist.workers import prepared
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 MOST_S = 60.0
 """Seconds within which the case's samples must have been executed."""

@@ -28,7 +28,7 @@ from kernel_scientist.records.evaluation import CompileReport, Evaluation, Predi
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure, failed
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 SMALL = "cpu"
 """Name of the profile whose cases are executed in checking runs."""

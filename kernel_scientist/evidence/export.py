@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from kernel_scientist import problems
 from kernel_scientist.evidence import archive, cases
 from kernel_scientist.evidence.archive import Archive, sha256, source_file
-from kernel_scientist.hardware import targets
+from kernel_scientist.hardware import addresses
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
@@ -41,7 +41,7 @@ def export(params: Params, kernel: str, campaign: str | None, out: str | None) -
 
 def _problem(recorded: RecordedCampaign, params: Params) -> Problem:
     """Return the problem as the campaign had it. Raises SetupError if it is another one now."""
-    device = targets.resolve(params.target, params.language).device
+    device = addresses.resolve(params.target, params.language).device
     problem = problems.find(params.problem, device, recorded.run.params.get("compat", "intended"))
     if recorded.run.tags.get("problem_digest") != problem.digest:
         campaign = recorded.run.campaign

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kernel_scientist import problems
-from kernel_scientist.hardware import targets
+from kernel_scientist.hardware import addresses
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.published import PublishedTime
@@ -58,7 +58,7 @@ class RecordedCampaign:
 
 def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
     """Return a campaign, by default the latest. Raises SetupError when there is none."""
-    target = targets.resolve(params.target, params.language)
+    target = addresses.resolve(params.target, params.language)
     problem = problems.find(params.problem, target.device, params.compat)
     uri = environment.tracking_uri(params.tracking.uri)
     file = local_store.database(uri)

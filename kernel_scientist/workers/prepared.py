@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from kernel_scientist.hardware import gpus
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.params import Params
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 _ahead: list[tuple[Params, WorkerPool]] = []
 """The pool that was started ahead, with its parameters, until it is used."""

@@ -12,8 +12,8 @@ from kernel_scientist.campaign import bars, results, single
 from kernel_scientist.campaign.targets.local import Local
 from kernel_scientist.gpu.model import references
 from kernel_scientist.hardware import peaks
+from kernel_scientist.hardware.addresses import CPU
 from kernel_scientist.hardware.gpus import MI300X
-from kernel_scientist.hardware.targets import CPU
 from kernel_scientist.problems import load
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict

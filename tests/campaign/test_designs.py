@@ -13,7 +13,7 @@ from kernel_scientist.campaign.beginning import Beginning, Start
 from kernel_scientist.campaign.designs import Designs
 from kernel_scientist.campaign.ledger import Ledger
 from kernel_scientist.campaign.plan import Plan
-from kernel_scientist.hardware import targets
+from kernel_scientist.hardware import addresses
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Experiment
@@ -133,7 +133,7 @@ def test_refutations_reach_later_campaigns_until_they_are_contradicted(lab: Path
     )
     started(store, "identity-cpu-20260103-000000-dddd")  # one without a design
     start = beginning.new(
-        Params(problem="identity"), problems.find("identity", "cpu", "intended"), targets.resolve("cpu", "cpp"), store
+        Params(problem="identity"), problems.find("identity", "cpu", "intended"), addresses.resolve("cpu", "cpp"), store
     ).start
     assert start.refuted == found and "1 refutation of earlier campaigns" in start.words
 

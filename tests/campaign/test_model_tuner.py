@@ -15,7 +15,7 @@ from kernel_scientist.records.evaluation import Prediction
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers import prepared
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist.campaign import preflight, single, targets
-from kernel_scientist.hardware import targets as addresses
+from kernel_scientist.hardware import addresses
 from kernel_scientist.records import params
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Verdict

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kernel_scientist.campaign import outlook, resuming
-from kernel_scientist.hardware import targets
+from kernel_scientist.hardware import addresses
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import load as load_problem
 from kernel_scientist.records import environment, params
@@ -62,7 +62,7 @@ def test_a_colleagues_campaign_is_resumed_only_by_its_name(
         patch.setenv("KERNEL_SCIENTIST_OWNER", ADA)
         theirs = begun(store, lab, "aaaa", "KILLED", "k00001")
     plan = resumed(cli_here, "--resume", **where)
-    told = resuming.nothing(params.Params(), PROBLEM, targets.CPU, store)
+    told = resuming.nothing(params.Params(), PROBLEM, addresses.CPU, store)
     assert plan["resumes"] == told and "campaign" not in plan
     assert f"no campaign of {environment.owner()} to resume" in told and f"resume={theirs.campaign}" in told
     assert f"{theirs.campaign} of {ADA}, on host " in told and f":{lab}" in environment.owner()
@@ -144,7 +144,7 @@ def test_nothing_is_made_to_find_a_campaign_where_there_is_no_store(lab: Path, m
     monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(lab))
     shutil.rmtree(lab / "mlruns")
     settings = params.load(None, ["problem=identity"])
-    target = targets.resolve(settings.target, settings.language)
+    target = addresses.resolve(settings.target, settings.language)
     assert resuming.existing(settings, PROBLEM, target) is None
     assert "there is no MLflow store" in outlook.plan(settings, resume=True)["resumes"]
     with pytest.raises(SetupError, match="no campaign 'nosuch': there is no MLflow store"):

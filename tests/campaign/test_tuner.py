@@ -12,10 +12,10 @@ from kernel_scientist.campaign.targets.local import Local
 from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.compilers.source import KernelSource
 from kernel_scientist.evaluation.evaluator import Evaluator
-from kernel_scientist.hardware.targets import resolve
+from kernel_scientist.hardware.addresses import resolve
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Params
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 
 

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from kernel_scientist.sandbox import bubblewrap, device_lock
-from kernel_scientist.workers.pool import FORK_SERVER
+from kernel_scientist.workers.worker_pool import FORK_SERVER
 from tests.conftest import lab_environment, new_lab
 from tests.flows.test_pool import Cluster
 from tests.processes import fork_servers, processes_of

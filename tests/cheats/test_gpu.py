@@ -13,12 +13,12 @@ import pytest
 from kernel_scientist import problems
 from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.evaluation.timing.plan import TimedSource
-from kernel_scientist.hardware import targets
+from kernel_scientist.hardware import addresses
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import device_lock
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.cheats import corpus
 from tests.cheats.test_evaluator_against_cheats import gained, traces
 from tests.conftest import ROOT
@@ -67,7 +67,7 @@ def custom_kernel(data):
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[WorkerPool]:
-    target = targets.resolve("auto", "triton")
+    target = addresses.resolve("auto", "triton")
     before = traces()
     with device_lock.device(target.lock, LIMITS.device_wait_s), WorkerPool(LIMITS, target.device) as pool:
         yield pool

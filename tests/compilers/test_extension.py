@@ -10,13 +10,13 @@ from kernel_scientist.compilers import build, extension
 from kernel_scientist.compilers.request import CompileError, ExtensionRequest
 from kernel_scientist.compilers.source import language_of
 from kernel_scientist.evaluation.evaluator import Evaluator
-from kernel_scientist.hardware import targets
+from kernel_scientist.hardware import addresses
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.validation import build_request
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 
 EvaluatorFor = Callable[[str], Evaluator]
@@ -214,7 +214,7 @@ def test_the_language_is_that_of_the_sources_given(call: str, language: str) -> 
 def test_gpu_code_is_refused_without_its_gpu(language: str) -> None:
     needed = {"hip": "target=rocm", "cuda": "target=cuda"}[language]
     with pytest.raises(SetupError, match=f"only inspected.*{needed}"):
-        targets.resolve("cpu", language)
+        addresses.resolve("cpu", language)
 
 
 @pytest.mark.gpu

@@ -16,7 +16,7 @@ from kernel_scientist.evaluation.timing import aa_noise
 from kernel_scientist.records import environment
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import device_lock
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 
 

@@ -10,7 +10,7 @@ from kernel_scientist.hardware import cpu
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 
 NEEDED = {"amx_bf16", "avx512vbmi", "avx512_bf16"}

@@ -11,7 +11,7 @@ from kernel_scientist.records.evaluation import Evaluation, Speedup, Timing
 from kernel_scientist.records.factors import UNRESOLVED
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 
 TIMING = Timing(case="c", time_us=1.0, interval_us=(1.0, 1.0))

@@ -19,7 +19,7 @@ from kernel_scientist.records.errors import BesideError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT, dedent
 
 pytestmark = pytest.mark.alone
@@ -351,7 +351,7 @@ def test_workers_die_with_a_killed_evaluator() -> None:
         from kernel_scientist.records import environment; environment.prepare()
         from kernel_scientist import problems
         from kernel_scientist.evaluation.evaluator import Evaluator
-        from kernel_scientist.workers.pool import WorkerPool
+        from kernel_scientist.workers.worker_pool import WorkerPool
         from kernel_scientist.records.params import Harness
         from pathlib import Path
         shop = WorkerPool(Harness())

@@ -24,8 +24,8 @@ from kernel_scientist.sandbox import protocol
 from kernel_scientist.workers import channel, client
 from kernel_scientist.workers.client import SO_PASSCRED, WorkerClient
 from kernel_scientist.workers.native import NativeHarness
-from kernel_scientist.workers.pool import WorkerPool, native_library
 from kernel_scientist.workers.shared_memory import SharedMemory
+from kernel_scientist.workers.worker_pool import WorkerPool, native_library
 from tests.conftest import ROOT
 
 REPLIES = 10_000

@@ -13,7 +13,7 @@ from kernel_scientist.problems import admission, counted
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import dedent
 
 REFERENCE_FILE = """

@@ -22,7 +22,7 @@ from kernel_scientist.records import objects
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import Cli
 
 HERE = Path(__file__).parent

@@ -14,7 +14,7 @@ from kernel_scientist.problems import admission, shrink, trees
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 CHECK = """
 import torch

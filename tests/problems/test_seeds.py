@@ -11,8 +11,8 @@ from kernel_scientist.hardware import gpus
 from kernel_scientist.problems.taskfolder import Problem
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.prepared import simulated
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 
 SEEDS = sorted(p for p in (ROOT / "problems").glob("*/seeds/*.py") if not p.stem.startswith("hip"))  # see test_hip

@@ -16,7 +16,7 @@ from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import device_lock
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 from tests.profile.profiler_tables import HEADER, SPIN, TORCH, evaluation, ncu_table
 
@@ -121,7 +121,7 @@ def test_a_busy_device_is_a_sentence(evaluator_for: EvaluatorFor) -> None:
     # Imported here, so that the test of a GPU below runs on machines without Prefect and what campaigns need.
     from kernel_scientist.campaign.evaluation_context import EvaluationContext
     from kernel_scientist.campaign.targets.local import Local
-    from kernel_scientist.hardware.targets import Address
+    from kernel_scientist.hardware.addresses import Address
     from kernel_scientist.records.params import Params
     from tasks.timing import count_kernel
 

@@ -18,7 +18,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from kernel_scientist.campaign import conclusion
 from kernel_scientist.campaign.tally import Tally
-from kernel_scientist.hardware import targets
+from kernel_scientist.hardware import addresses
 from kernel_scientist.problems import load
 from kernel_scientist.records import environment
 from kernel_scientist.records.campaign_result import CampaignResult
@@ -284,7 +284,7 @@ def test_what_is_left_is_said_in_the_right_number(lab: Path, used: int, left: st
 @pytest.mark.parametrize("problem", ["identity", "amd/fp8-mm"])
 @pytest.mark.parametrize(
     ("given", "name"),
-    [("auto", "cpu"), ("cpu", "cpu"), ("pool:my gpus", targets.resolve("pool:my gpus", "cpp").name)],
+    [("auto", "cpu"), ("cpu", "cpu"), ("pool:my gpus", addresses.resolve("pool:my gpus", "cpp").name)],
 )
 def test_the_store_tells_a_target_as_the_running_campaign_does(lab: Path, problem: str, given: str, name: str) -> None:
     campaign = f"{slug(problem)}-{name}-20261127-101010-ab12"

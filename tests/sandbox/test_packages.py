@@ -10,7 +10,7 @@ from kernel_scientist.compilers import gxx
 from kernel_scientist.profile import profiler
 from kernel_scientist.records.params import Harness
 from kernel_scientist.sandbox import bubblewrap, confine, landlock
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 
 KINDS = ("bubblewrap", "landlock")

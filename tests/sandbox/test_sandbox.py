@@ -22,7 +22,7 @@ from kernel_scientist.sandbox import bubblewrap, device_lock, device_queue, land
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers import fork_server
 from kernel_scientist.workers.client import WorkerClient
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT, dedent
 from tests.flows.service import until
 

@@ -15,8 +15,8 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.kernel import Kernel, Try, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.search import tunables
-from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.prepared import simulated
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.trials import trial
 
 BIG = """

@@ -17,7 +17,7 @@ from kernel_scientist.records.gpu import CodeObject
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.tracking import artifacts
 from kernel_scientist.tracking.mlflow_store import MlflowStore
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 REFERENCE = """
 import torch

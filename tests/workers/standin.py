@@ -17,11 +17,11 @@ from kernel_scientist.compilers import cpp, extension, gxx
 from kernel_scientist.compilers.request import BuildRequest
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.device_memory import Sweep
-from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.runtime import Runtime
 from kernel_scientist.workers.untrusted import buffers
 from kernel_scientist.workers.untrusted.delay import Delay
 from kernel_scientist.workers.worker_memory import EvaluatorsGpu
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 LIBRARY = "STANDIN_RUNTIME"
 SWEEP_BYTES, MEMORY_BYTES, DELAY_US = 1 << 17, 8 << 30, 5000

@@ -6,7 +6,7 @@ from kernel_scientist import problems
 from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT, dedent
 from tests.workers import standin
 

@@ -29,7 +29,7 @@ from kernel_scientist.sandbox import bubblewrap, landlock
 from kernel_scientist.sandbox.failure import KernelFailure
 from kernel_scientist.workers import client
 from kernel_scientist.workers.client import WorkerClient
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.cheats import corpus
 from tests.conftest import ROOT
 from tests.flows.service import until

@@ -15,7 +15,7 @@ from kernel_scientist.evaluation.driver import Driver
 from kernel_scientist.evaluation.timing import conditions
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 
 CASE = Case(sizes={"size": 64}, seed=1)
@@ -141,7 +141,7 @@ def test_a_program_that_was_started_niced_has_workers() -> None:
     """Under bubblewrap, and as an ordinary user, they may not become less nice."""
     start = (
         "from kernel_scientist.records.params import Harness\n"
-        "from kernel_scientist.workers.pool import WorkerPool\n"
+        "from kernel_scientist.workers.worker_pool import WorkerPool\n"
         "with WorkerPool(Harness(memory_mib=512)) as pool, pool.worker(timing=True) as worker: print(worker.layers)"
     )
     command = ["nice", "-n", "7", sys.executable, "-c", start]

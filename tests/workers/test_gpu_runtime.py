@@ -20,9 +20,9 @@ import pytest
 import torch
 
 from kernel_scientist.workers.native import Completion, NativeHarness, Reading
-from kernel_scientist.workers.pool import native_library
 from kernel_scientist.workers.runtime import Runtime, RuntimeLibraryError
 from kernel_scientist.workers.shared_memory import SharedMemory
+from kernel_scientist.workers.worker_pool import native_library
 from tests.workers import standin
 
 MS = 1_000_000

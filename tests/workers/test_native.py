@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.workers.native import NativeHarness, WakePriority
-from kernel_scientist.workers.pool import native_library
 from kernel_scientist.workers.untrusted.outputs import address
+from kernel_scientist.workers.worker_pool import native_library
 
 SPINS = """
 import sys, threading

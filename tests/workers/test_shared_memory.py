@@ -11,8 +11,8 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.workers import fork_server
 from kernel_scientist.workers.native import SLOTS, NativeHarness
 from kernel_scientist.workers.places import Content
-from kernel_scientist.workers.pool import native_library
 from kernel_scientist.workers.shared_memory import SharedMemory
+from kernel_scientist.workers.worker_pool import native_library
 
 
 @pytest.mark.parametrize("slot", [0, 1, SLOTS, SLOTS + 1])

@@ -7,7 +7,7 @@ from typing import Protocol, cast
 
 from kernel_scientist.campaign.target import Target
 from kernel_scientist.campaign.transport import Connect
-from kernel_scientist.hardware.targets import Address
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.params import Params
 

@@ -7,13 +7,13 @@ from importlib import metadata
 from kernel_scientist.compilers import build, gxx
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import gpu
-from kernel_scientist.hardware.targets import Address
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.params import Params
 from kernel_scientist.workers import prepared
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 
 def require(params: Params, problem: Problem, address: Address) -> None:

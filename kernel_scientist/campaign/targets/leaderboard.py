@@ -16,9 +16,9 @@ from kernel_scientist.campaign.target import Procedure, Target, TuningSearch
 from kernel_scientist.campaign.targets import here
 from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.evaluation.timing.plan import TimedSource
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import roofline_us
-from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError

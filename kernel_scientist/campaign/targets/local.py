@@ -18,7 +18,7 @@ from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.evaluation.timing.plan import Hold, TimedSource
 from kernel_scientist.hardware import gpus
-from kernel_scientist.hardware.targets import Address
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.problems import operators
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import InfrastructureError

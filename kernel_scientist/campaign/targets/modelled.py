@@ -13,8 +13,8 @@ from kernel_scientist.campaign.target import Checked, Procedure, Target, TuningS
 from kernel_scientist.campaign.targets import here
 from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.evaluation.timing.plan import TimedSource
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.hardware.targets import Address
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
 from kernel_scientist.records.kernel import Kernel, Verdict

@@ -14,7 +14,7 @@ from kernel_scientist.campaign.transport import Connect, Host, PoolReply, PoolRe
 from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.gpu.isa import assembly
 from kernel_scientist.hardware import gpus
-from kernel_scientist.hardware.targets import Address
+from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.problems import find
 from kernel_scientist.problems.imports import dvc_digest
 from kernel_scientist.problems.problem import Problem

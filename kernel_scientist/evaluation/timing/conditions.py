@@ -18,7 +18,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.sandbox import device_queue
 from kernel_scientist.workers import execution_environment
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 
 progress = logging.getLogger("kernel_scientist.progress")
 QUIET_PERCENT = 10.0

@@ -16,7 +16,7 @@ from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus, occupancy
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
-from kernel_scientist.workers.pool import WorkerPool
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 
 WILD = ROOT / "tests/gpu/capture/submissions"

@@ -14,8 +14,8 @@ from kernel_scientist.problems.problem import Profile
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.prepared import simulated
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.conftest import ROOT
 from tests.problems.test_kinds_of_folders import folder
 

@@ -8,8 +8,8 @@ from kernel_scientist.evaluation.predicted import PredictedEvaluator
 from kernel_scientist.hardware import gpus
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.workers.pool import WorkerPool
 from kernel_scientist.workers.prepared import simulated
+from kernel_scientist.workers.worker_pool import WorkerPool
 from tests.evaluation.test_layouts import KINDS, REFERENCE_FILE, loaded
 
 SOURCE = """

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from kernel_scientist.hardware import gpu, gpus, targets
+from kernel_scientist.hardware import addresses, gpu, gpus
 from kernel_scientist.records.errors import SetupError
 
 
@@ -24,9 +24,9 @@ from kernel_scientist.records.errors import SetupError
     ],
 )
 def test_a_target_is_found(present: str, name: str, language: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "_present", lambda: present)
+    monkeypatch.setattr(addresses, "_present", lambda: present)
     monkeypatch.setattr(gpu, "lock", lambda platform: f"{platform}-lock")
-    target = targets.resolve(name, language)
+    target = addresses.resolve(name, language)
     on_gpu = found in ("cuda", "rocm")
     assert (target.name, target.device) == (found, "cuda" if on_gpu else "cpu")
     is_model = found.startswith("model")
@@ -57,9 +57,9 @@ def test_a_target_is_found(present: str, name: str, language: str, found: str, m
 def test_an_impossible_target_is_one_sentence(
     present: str, name: str, language: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(targets, "_present", lambda: present)
+    monkeypatch.setattr(addresses, "_present", lambda: present)
     with pytest.raises(SetupError, match=words):
-        targets.resolve(name, language)
+        addresses.resolve(name, language)
 
 
 def test_a_gpu_is_chosen_by_name_or_architecture() -> None:
