@@ -52,14 +52,16 @@ def concluded(
         promotion, before = promotion.after(answer, overtaken), champion.standing_digest(campaign)
     became = Standing(replaced=promotion.promoted, reason=promotion.reason, approval=str(answer))
     found = found.model_copy(update={"standing": became})
-    decision = champion.Decision(confirmation=confirmation, result=found, registers=promotion.registered, before=before)
+    decision = champion.PromotionDecision(
+        confirmation=confirmation, result=found, registers=promotion.registered, before=before
+    )
     campaign.insist(partial(champion.record, campaign, decision))
     _promote(campaign, progress, decision)
     campaign.finish()
     return found
 
 
-def _promote(campaign: Campaign, progress: Progress, decision: champion.Decision) -> None:
+def _promote(campaign: Campaign, progress: Progress, decision: champion.PromotionDecision) -> None:
     """Carry out what was decided about a champion, and record the result."""
     found, context = decision.result, campaign.context
     champion.carry_out(campaign, decision)

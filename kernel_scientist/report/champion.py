@@ -27,7 +27,7 @@ DECISION = "decision.json"
 OVERTAKEN = "not promoted: another champion was promoted before an interrupted promotion could be completed"
 
 
-class Decision(Record):
+class PromotionDecision(Record):
     """What becomes of a campaign's champion, recorded before it is carried out: a resume completes it after a kill."""
 
     confirmation: Confirmation
@@ -52,7 +52,7 @@ def standing_digest(campaign: "Campaign") -> str:
     return "" if source is None else digest(source)
 
 
-def record(campaign: "Campaign", decision: Decision) -> None:
+def record(campaign: "Campaign", decision: PromotionDecision) -> None:
     """Write a confirmation and what becomes of the champion to the campaign's run. It may be repeated."""
     validation = results.of_confirmation(campaign.context, _kernel(campaign, decision), decision.confirmation)
     standing, confirmation = decision.standing, decision.confirmation
@@ -62,16 +62,16 @@ def record(campaign: "Campaign", decision: Decision) -> None:
     campaign.store.log_text(campaign.run, DECISION, decision.model_dump_json(exclude=without))
 
 
-def pending(campaign: "Campaign") -> Decision | None:
+def pending(campaign: "Campaign") -> PromotionDecision | None:
     """Return the decision about a resumed campaign's champion that was not carried out to its end; None without one."""
     text, result = (campaign.store.text(campaign.run, name) for name in (DECISION, conclusion.RESULT))
-    found = Decision.model_validate_json(text) if text else None
+    found = PromotionDecision.model_validate_json(text) if text else None
     if found is None or found.result.kernels != len(campaign.population):
         return None
     return None if result and CampaignResult.model_validate_json(result) == found.result else found
 
 
-def renewed(campaign: "Campaign", decision: Decision) -> Decision:
+def renewed(campaign: "Campaign", decision: PromotionDecision) -> PromotionDecision:
     """Return a decision as it is to be completed now, which is recorded if another champion was promoted meanwhile."""
     ours = digest(submission(_kernel(campaign, decision), campaign.context.problem))
     if not decision.standing.replaced or standing_digest(campaign) in (decision.before, ours):
@@ -82,7 +82,7 @@ def renewed(campaign: "Campaign", decision: Decision) -> Decision:
     return decision
 
 
-def carry_out(campaign: "Campaign", decision: Decision) -> None:
+def carry_out(campaign: "Campaign", decision: PromotionDecision) -> None:
     """Write the champion's files and register it; wait while a disk is full or the store does not answer.
 
     It may be repeated. Raises SetupError if the files cannot be written.
@@ -104,12 +104,12 @@ def model_name(campaign: "Campaign", champion: Kernel) -> str:
     return f"{campaign.context.problem.slug}-{champion.language}-{campaign.context.address.name}"
 
 
-def _kernel(campaign: "Campaign", decision: Decision) -> Kernel:
+def _kernel(campaign: "Campaign", decision: PromotionDecision) -> Kernel:
     assert decision.result.champion is not None
     return campaign.population.get(decision.result.champion).kernel
 
 
-def _files(campaign: "Campaign", decision: Decision) -> dict[str, str]:
+def _files(campaign: "Campaign", decision: PromotionDecision) -> dict[str, str]:
     """Return the texts of a champion's files, by their names."""
     context, made, confirmation = campaign.context, _kernel(campaign, decision), decision.confirmation
     card = {

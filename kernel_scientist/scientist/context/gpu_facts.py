@@ -6,7 +6,7 @@ A code object's instructions are listed per loop, with the cycles that a wave ne
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.issue import SHAPE, pipeline_cycles
@@ -97,20 +97,31 @@ def _by_limit(trial: Trial) -> dict[str, list[Prediction]]:
     return dict(sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
-def limits(trial: Trial) -> list[dict[str, Any]]:
-    """Return the predicted limits: one row per group of cases that the same resource limits, the largest group first.
+@dataclass(frozen=True)
+class PredictedLimit:
+    """A group of cases that the same resource limits."""
 
-    `parts`: per resource the time that it alone would take, as a range of percent of the predicted time. `advice`: the
-    performance model's sentences, without those of earlier rows. `lines`: what a table by source line is about, and its
-    rows; None where no case was executed for that.
-    """
-    rows, told = list[dict[str, Any]](), set[str]()
+    limit: str
+    cases: list[str]
+    """Names of the first few."""
+    count: int
+    parts: str
+    """Per resource the time that it alone would take, as a range of percent of the predicted time."""
+    advice: list[str]
+    """The performance model's sentences, without those of earlier groups."""
+    lines: tuple[str, list[str]] | None
+    """What a table by source line is about, and its rows; None where no case was executed for that."""
+
+
+def limits(trial: Trial) -> list[PredictedLimit]:
+    """Return the predicted limits, the largest group of cases first."""
+    rows, told = list[PredictedLimit](), set[str]()
     for limit, group in _by_limit(trial).items():
         slowest = max(group, key=lambda p: p.time_us)
         cases = [p.case for p in group]
-        row = {"limit": limit, "count": len(group), "cases": cases[:MOST_NAMES], "parts": _shares(group)}
         lined = next((p for p in (slowest, *group) if p.lines), None)
-        rows.append({**row, "advice": _advice(group, told), "lines": _lines(lined)})
+        told_of = cases[:MOST_NAMES], len(group), _shares(group), _advice(group, told), _lines(lined)
+        rows.append(PredictedLimit(limit, *told_of))
     return rows
 
 

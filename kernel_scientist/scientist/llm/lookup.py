@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import Field
 
@@ -150,10 +149,10 @@ def failure(trial: Trial) -> str:
     return f"{trial.evaluation.verdict.value}:\n{facts.evidence(trial).strip()}"
 
 
-def _limit(row: dict[str, Any]) -> list[str]:
+def _limit(row: gpu_facts.PredictedLimit) -> list[str]:
     """Return a row of predicted limits as lines."""
-    about, rows = row["lines"] or ("", [])
-    return [f"limited by {row['limit']} ({row['parts']})", *row["advice"], *filter(None, [about]), *rows]
+    about, rows = row.lines or ("", [])
+    return [f"limited by {row.limit} ({row.parts})", *row.advice, *filter(None, [about]), *rows]
 
 
 def _words(text: str) -> set[str]:
