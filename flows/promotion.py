@@ -52,9 +52,7 @@ def concluded(
         promotion, before = promotion.after(answer, overtaken), champion.standing_digest(campaign)
     became = Standing(replaced=promotion.promoted, reason=promotion.reason, approval=str(answer))
     found = found.model_copy(update={"standing": became})
-    decision = champion.PromotionDecision(
-        confirmation=confirmation, result=found, registers=promotion.registered, before=before
-    )
+    decision = champion.decided(campaign, found, confirmation, promotion.registered, before)
     campaign.insist(partial(champion.record, campaign, decision))
     _promote(campaign, progress, decision)
     campaign.finish()
@@ -66,11 +64,11 @@ def _promote(campaign: Campaign, progress: Progress, decision: champion.Promotio
     found, context = decision.result, campaign.context
     champion.carry_out(campaign, decision)
     progress.publish(decision.confirmation)
-    _record(campaign, found)
-    if decision.standing.replaced:
+    if decision.standing.replaced:  # before the result: a kill in between sends the event twice, never not at all
         told = found.model_dump(mode="json", include=ANNOUNCED)
         subject = context.problem.name, context.params.language, context.address.name
         events.emit(events.NEW, *subject, **told, reason=decision.standing.reason)
+    _record(campaign, found)
 
 
 def complete(campaign: Campaign, progress: Progress) -> None:

@@ -128,7 +128,7 @@ class Campaigns:
         """Evaluate a kernel and record it in a campaign."""
         with written(source) as (file,):
             assert file is not None
-            read_kernel(file)
+            source = read_kernel(file)  # its lines end as those of any kernel's file
         opened = self._opened(settings, campaign)
         trial = opened.submit(source, base, Experiment.model_validate(experiment), agent)
         return {**_state(opened), **history.row(trial, opened.campaign.population)}

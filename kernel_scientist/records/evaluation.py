@@ -1,6 +1,7 @@
 """Records of a kernel's evaluation: frozen, typed, converted to and from JSON."""
 
 import math
+from typing import Any, cast
 
 from pydantic import Field, model_validator
 
@@ -111,6 +112,8 @@ class Speedup(Record):
     margin: Finite = 0.0
     """By how much the intervals are wider at either end than the spread of the samples makes them: the larger of
     `harness.margin` and the A/A noise, what equal kernels differ by."""
+    has_margin: bool = False
+    """Whether the intervals contain the margin. Those of older records do not, and are widened when they are read."""
     stages: int = 1
     """Stages of the group-sequential test that were run; each has worker processes of its own."""
     cases: dict[str, PairedTime] = Field(default_factory=dict[str, PairedTime])
@@ -119,6 +122,17 @@ class Speedup(Record):
     """Names of cases whose whole interval lies below 1."""
     dropped: str = ""
     """Why the timing ended after a few blocks; empty if it did not."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _contains_its_margin(cls, values: Any) -> Any:
+        """Widen the intervals of an older record by its margin, so that one rule says what is faster."""
+        if not isinstance(values, dict) or values.get("has_margin"):
+            return values
+        given = cast(dict[str, Any], values)
+        factor = 1 + float(given.get("margin") or 0.0)
+        cases = {case: _widened(dict(pair), factor) for case, pair in (given.get("cases") or {}).items()}
+        return {**_widened(given, factor), "cases": cases, "has_margin": True}
 
     @model_validator(mode="after")
     def _ratio_is_the_quotient(self) -> "Speedup":
@@ -155,6 +169,14 @@ class Speedup(Record):
     def faster(self) -> bool:
         """Whether the kernel was found faster: its whole interval lies above 1."""
         return self.interval[0] > 1
+
+
+def _widened(values: dict[str, Any], factor: float) -> dict[str, Any]:
+    """Return a record's fields with its interval wider by a factor at either end, if there is one."""
+    known = values.get("interval")
+    if known is None or not factors.is_known(known):
+        return values
+    return {**values, "interval": (known[0] / factor, known[1] * factor)}
 
 
 class Evaluation(Record):

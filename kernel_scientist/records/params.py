@@ -287,7 +287,7 @@ class Kernelbot(Section):
 
 def _target(name: str) -> str:
     if not re.fullmatch(rf"auto|cpu|cuda|rocm|model:[a-z0-9]+|(?:{'|'.join(ELSEWHERE)}):[^/%&<>\s]+|kernelbot", name):
-        known = "auto, cpu, cuda, rocm, kernelbot, model: with a machine (model:mi300x)"
+        known = "auto, cpu, cuda, rocm, model: with a machine (model:mi300x), kernelbot"
         known += "".join(f", {name}: with a name" for name in ELSEWHERE)
         raise PydanticCustomError("target", "expected {known}", {"known": known})
     return name

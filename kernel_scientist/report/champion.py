@@ -38,12 +38,31 @@ class PromotionDecision(Record):
     """Whether the champion becomes a version of its registered model."""
     before: str
     """Digest of the standing champion's source at the decision; empty without one."""
+    key: str
+    """What the confirmation depends on (`campaign.recorded.key`), by the settings and the code that made it."""
+    date: str
+    """Of the decision."""
 
     @property
     def standing(self) -> Standing:
         """What becomes of the standing champion."""
         assert self.result.standing is not None
         return self.result.standing
+
+
+def decided(
+    campaign: "Campaign", result: CampaignResult, confirmation: Confirmation, registers: bool, before: str
+) -> PromotionDecision:
+    """Return what was decided about a campaign's champion now."""
+    context, date = campaign.context, time.strftime("%Y-%m-%d")
+    found = PromotionDecision(
+        confirmation=confirmation, result=result, registers=registers, before=before, key="", date=date
+    )
+    made = _kernel(campaign, found)
+    written = made.model_copy(update={"source": submission(made, context.problem)})
+    baseline = recorded.baseline(campaign.population, confirmation)
+    key = recorded.key(context.params, context.problem, context.address, written, baseline)
+    return found.model_copy(update={"key": key})
 
 
 def standing_digest(campaign: "Campaign") -> str:
@@ -120,17 +139,17 @@ def _files(campaign: "Campaign", decision: PromotionDecision) -> dict[str, str]:
         "run_on": context.address.name if context.params.target == "auto" else context.params.target,
         **decision.result.model_dump(mode="json", include=CARD),
         "environment": confirmation.evaluation.environment,
-        "date": time.strftime("%Y-%m-%d"),
+        "date": decision.date,
         "lineage": standings.lineage(campaign.population, made),
         "experiment": made.title,
     }
-    source = submission(made, context.problem)
-    written = made.model_copy(update={"source": source})
-    baseline = recorded.baseline(campaign.population, confirmation)
-    key = recorded.key(context.params, context.problem, context.address, written, baseline)
     validation = results.of_confirmation(context, made, confirmation)
-    kept = validation.model_copy(update={"recorded": campaign.name, "key": key})
-    return {champions.SOURCE: source, champions.CARD: json_text(card), recorded.FILE: json_text(kept)}
+    kept = validation.model_copy(update={"recorded": campaign.name, "key": decision.key})
+    return {
+        champions.SOURCE: submission(made, context.problem),
+        champions.CARD: json_text(card),
+        recorded.FILE: json_text(kept),
+    }
 
 
 def _put(file: Path, content: str) -> None:

@@ -95,6 +95,7 @@ def speedup(
         ratio=ratio,
         interval=(ratio * math.exp(-spread), ratio * math.exp(spread)),
         margin=margin,
+        has_margin=True,
         cases=pairs,
     )
 

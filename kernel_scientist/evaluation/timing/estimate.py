@@ -307,6 +307,7 @@ class Estimator:
             ratio=math.exp(estimate.log),
             interval=(samples.by_row(name, against) if decided else estimate).interval(plan.confidence, margin),
             margin=margin,
+            has_margin=True,
             stages=samples.stages,
             cases=pairs,
             slower_cases=tuple(slower),

@@ -208,8 +208,8 @@ def decided(plan: TimingPlan, samples: Samples, stage: int) -> bool:
     if plan.baseline is None:
         return False
     estimate = statistics.ratio(*(samples.table(name) for name in (plan.candidate, plan.baseline)))
-    low, high = estimate.interval(plan.confidence)
-    if high < 1 or (low > 1 + plan.margin(stage) and stage >= LEAST_STAGES):
+    low, high = estimate.interval(plan.confidence, plan.margin(stage))
+    if high < 1 or (low > 1 and stage >= LEAST_STAGES):
         return True
     hope = statistics.attainable(estimate, plan.confidence, plan.margin(plan.stages), (stage, plan.stages))
     return stage < plan.stages and not hope and not plan.is_idle()

@@ -19,6 +19,8 @@ from kernel_scientist.records.factors import UNRESOLVED
 
 LEAST_BLOCKS = 4
 """Least number of blocks for an interval."""
+MOST_REACH = 20.0
+"""Farthest that an interval reaches from its middle, as a logarithm: it says nothing in either case."""
 DRAWS = 2000
 CHANCE = 0.05
 """Timing stops if the chance that the last stage finds the kernel faster is smaller than this."""
@@ -48,8 +50,9 @@ class Estimate(NamedTuple):
         """
         if self.blocks < LEAST_BLOCKS:
             return UNRESOLVED
-        reach = _student(self.freedom, confidence) * self.deviation + math.log1p(margin)
-        return math.exp(self.log - reach), math.exp(self.log + reach)
+        reach = min(_student(self.freedom, confidence) * self.deviation + math.log1p(margin), MOST_REACH)
+        lowest, highest = UNRESOLVED  # which stand for no interval
+        return max(math.exp(self.log - reach), 2 * lowest), min(math.exp(self.log + reach), highest / 2)
 
 
 def time(blocks: Blocks) -> Estimate:
@@ -74,7 +77,7 @@ def attainable(estimate: Estimate, confidence: float, margin: float, stages: tup
     if estimate.blocks < LEAST_BLOCKS or estimate.deviation == 0:
         return True
     done = stages[0] / stages[1]
-    needed = _student(estimate.blocks / done - 1, confidence)
+    needed = _student(max(estimate.freedom / done, 1.0), confidence)
     expected = (estimate.log - math.log1p(margin)) / estimate.deviation / math.sqrt(done)
     return expected + NormalDist().inv_cdf(1 - CHANCE) * math.sqrt(1 - done) >= needed
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernel_scientist.records.kernel import LlmCall
-from kernel_scientist.records.text import valid
+from kernel_scientist.records.text import valid, with_line_feeds
 from kernel_scientist.scientist.llm.reasoning import without_reasoning
 
 MAX_CHARACTERS, MAX_WITHIN = 1 << 20, 3
@@ -56,7 +56,7 @@ def split(reply: str) -> ParsedReply:
     """Split a reply into prose and fenced blocks. Raises ReplyError if it is empty or too long."""
     if len(reply) > MAX_CHARACTERS:
         raise ReplyError(f"the reply has {len(reply)} characters; at most {MAX_CHARACTERS} are read")
-    reply = valid(reply).replace("\r\n", "\n").replace("\r", "\n").lstrip(MARKS)
+    reply = with_line_feeds(valid(reply)).lstrip(MARKS)
     text = _unescaped(without_reasoning(reply)).strip()
     if not text:
         raise ReplyError("the reply is only reasoning, without an answer" if reply.strip() else "the reply is empty")
