@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.evaluation.timing.statistics import Blocks, attainable, ratio, time
+from kernel_scientist.records import factors
 from kernel_scientist.records.factors import UNRESOLVED
 
 TIMES = st.floats(1.0, 1000.0)
@@ -135,3 +136,9 @@ def test_a_margin_widens_an_interval_by_its_factor_at_either_end(values: list[li
     estimate = ratio([values], [[[1.0] * len(p) for p in values]])
     (low, high), (lower, higher) = estimate.interval(0.95), estimate.interval(0.95, margin)
     assert (low / lower, higher / high) == pytest.approx((1 + margin, 1 + margin))
+
+
+def test_an_interval_that_says_nothing_is_told_all_the_same() -> None:
+    """Fewer blocks than an interval needs is another reason, and not the true one."""
+    found = ratio([[[1.0] * 4, [1.0] * 4]], [[[1.0] * 4, [3.2] * 4]]).interval(1 - 0.05 / 3)
+    assert factors.is_known(found) and found[0] < 1e-3 and found[1] > 1e3
