@@ -19,7 +19,7 @@ FUNCTIONS = {
     "system calls": (seccomp, "_install_filter"),
     "landlock": (landlock, "restrict"),
     "limits": (resource, "setrlimit"),
-    "capabilities": (seccomp, "_drop_capabilities"),
+    "capabilities": (seccomp, "drop_capabilities"),
 }
 """By layer: the function that sets it up."""
 LAYERS = (*FUNCTIONS, STOPPING, BUBBLEWRAP)

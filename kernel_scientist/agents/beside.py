@@ -20,8 +20,8 @@ from kernel_scientist.agents.work import Settings
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError
 
-OFFERED = frozenset({"problems", "problem", "compile", "check", "evaluate", "profile", "history", "kernel"})
-"""The tools: none begins, fills or confirms a campaign."""
+OFFERED = frozenset({"problems", "problem", "compile", "check", "evaluate", "profile"})
+"""The tools: none begins, fills, shows or confirms a campaign."""
 COMMAND = (sys.executable, "-m", "kernel_scientist.sandbox.lifetime", sys.executable, "-m", __name__)
 """The process, which ends with this one."""
 LOG = "mcp-beside.log"
@@ -82,6 +82,7 @@ async def _serve(settings: Settings) -> None:
         for tool in await serving.list_tools():
             if tool.name not in OFFERED:
                 serving.remove_tool(tool.name)
+        serving.reword("evaluate", tools.COUNTED, "a campaign takes your kernel if you leave it in kernel.py.")
         print(port, flush=True)
         app = serving.streamable_http_app()
         config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=server.FAREWELL_S)

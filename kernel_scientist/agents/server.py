@@ -49,6 +49,12 @@ class Server(FastMCP[None]):
         except ToolError as error:
             raise ToolError(_sentence(name, error)) from error
 
+    def reword(self, name: str, old: str, new: str) -> None:
+        """Replace a part of a tool's description."""
+        tool = self._tool_manager.get_tool(name)
+        assert tool is not None and old in tool.description
+        tool.description = tool.description.replace(old, new)
+
     async def read_resource(self, uri: AnyUrl | str) -> Iterable[ReadResourceContents]:
         """Read a resource. Raises ResourceError with one sentence."""
         try:

@@ -9,6 +9,9 @@ from kernel_scientist.agents import campaign_tools
 from kernel_scientist.agents.arguments import File, ProblemName, ReadOnly, Source, TargetName
 from kernel_scientist.agents.children import Call, Children, Json
 
+COUNTED = "to have a kernel counted, `submit` it to a campaign."
+"""The end of the description of `evaluate`: where there is no `submit`, it has another one."""
+
 
 def add(server: FastMCP[None], children: Children) -> None:
     """Add the tools to a server."""

@@ -2,6 +2,8 @@
 
 import shlex
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -37,6 +39,11 @@ def require(params: Params) -> None:
         raise SetupError(f"search.agent: there is no program {program!r} on PATH that can be run")
     if missing := [given for given in search.agent_writes if not Path(given).expanduser().exists()]:
         raise SetupError(f"search.agent_writes: there is no {missing[0]}")
+    scratch = Path(tempfile.gettempdir()).resolve()
+    if guest.kind() and (inside := [path for path in _hidden(params) if scratch.is_relative_to(path)]):
+        raise SetupError(
+            f"search.agent: {inside[0]} is hidden from it, so its folders cannot be there: set TMPDIR to another"
+        )
     if params.harness.sandbox == "auto" and not guest.kind():
         raise SetupError(
             f"{guest.NONE} to keep the agent's command from this machine's files: install bubblewrap "
@@ -62,15 +69,26 @@ def of(params: Params, problem: Problem) -> AgentCommand:
     """Return the command of a campaign."""
     search = params.search
     writable = tuple(str(Path(given).expanduser().resolve()) for given in search.agent_writes)
-    return AgentCommand(search.agent, 60 * search.agent_minutes, writable, _hidden(params, problem))
+    return AgentCommand(search.agent, 60 * search.agent_minutes, writable, _hidden(params, problem.folder))
 
 
-def _hidden(params: Params, problem: Problem) -> tuple[str, ...]:
+def _hidden(params: Params, *problems: Path) -> tuple[str, ...]:
     """Return the files and folders that hold, or may hold, what an agent must not know: held-out cases and records."""
     laboratories = {environment.root(), laboratory.own()}
     paths = [folder / name for folder in laboratories for name in SECRET]
-    paths += [problem.folder, laboratory.PACKAGED, environment.cache_folder(), environment.prefect_folder()]
+    paths += [git for folder in laboratories for git in _git_folders(folder)]
+    paths += [*problems, laboratory.PACKAGED, environment.cache_folder(), environment.prefect_folder()]
     store = local_store.database(environment.tracking_uri(params.tracking.uri))
     paths += [store.parent] if store else []
     there = {path.resolve() for path in paths if path.exists()}
     return tuple(sorted(str(path) for path in there if there.isdisjoint(path.parents)))
+
+
+def _git_folders(laboratory: Path) -> list[Path]:
+    """Return the folder of the git repository that a laboratory lies in, wherever that is; nothing without git."""
+    asked = ["git", "-c", "safe.directory=*", "-C", str(laboratory), "rev-parse", "--path-format=absolute"]
+    try:
+        done = subprocess.run([*asked, "--git-common-dir"], capture_output=True, text=True, check=False)
+    except OSError:
+        return []
+    return [Path(done.stdout.removesuffix("\n"))] if done.returncode == 0 else []

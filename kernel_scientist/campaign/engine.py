@@ -16,6 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPo
 from functools import partial
 from typing import Any, TypeVar
 
+from kernel_scientist.campaign import agent_command
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.campaign.tally import Tally
@@ -131,7 +132,7 @@ class Engine:
         `check_stop` raises an exception to stop; it is called every POLL_S seconds, and after each result.
         """
         self.campaign, self.show, self.done, self.check_stop = campaign, show, done, check_stop
-        self.most_calls = campaign.params.llm.calls_in_flight
+        self.most_calls = campaign.params.llm.calls_in_flight(agent_command.roles(campaign.params))
         widths = {"model": self.most_calls, "build": cpu.cores(), "device": campaign.context.target.devices}
         self.pipeline = Pipeline({**widths, "tune": 1, "record": 1}, campaign.tally)
         campaign.role_workshop.run = self.pipeline.await_turn

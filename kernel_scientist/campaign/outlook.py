@@ -43,7 +43,7 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
         "kernels": min(planned, params.budget.kernels),
         "timed_cases": [c.name for c in problem.profile(params.profile).benchmarks],
         "models": models,
-        "usd": costs.campaign_usd(params, problem, len(first)),
+        "usd": costs.campaign_usd(params, problem, len(first), models),
         "budget_usd": params.budget.usd,
     }
 
@@ -57,7 +57,7 @@ def require(params: Params, resume: bool | str = False) -> tuple[Problem, Addres
     store = resuming.existing(params, problem, address) if resume else None
     run = resuming.find(params, problem, address, resume, store) if resume else None
     try:
-        preflight.models(params.llm)
+        preflight.models(params)
     except SetupError:
         if store is None or run is None or _left(params, problem, store, run)["kernels_left"]:
             raise

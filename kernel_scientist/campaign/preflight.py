@@ -17,7 +17,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import disk, environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
-from kernel_scientist.records.params import PLAYBOOK, ROLES, WRITER, Llm, Model, Params
+from kernel_scientist.records.params import PLAYBOOK, WRITER, Model, Params
 
 LEAST_BYTES = 1 << 20
 """A cache folder without room for so much is full."""
@@ -107,14 +107,15 @@ def _replies(folder: Path) -> None:
         raise SetupError(f"cannot write to {folder}, the store of models' replies (llm.replies): {reason}") from error
 
 
-def models(llm: Llm) -> None:
-    """Raise SetupError if no agent of a role can be called: no server answers, or a key's variable is not set."""
+def models(params: Params) -> None:
+    """Raise SetupError if no agent of a role of the campaign can be called: no server answers, or a key is missing."""
+    llm = params.llm
     if llm.replay:  # its replies are there already
         return
     for blank in [name for name, key in os.environ.items() if name.endswith("API_KEY") and not key.strip()]:
         del os.environ[blank]  # litellm takes an empty key for one
     known: dict[str, str] = {}
-    for name in ROLES:
+    for name in agent_command.roles(params):
         role = llm.role(name)
         agents = [*role.models, *role.fallbacks]
         for one in agents:

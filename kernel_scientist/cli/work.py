@@ -76,7 +76,7 @@ def optimize(
         params = call.params()
         show(outlook.plan(params, campaign or resume), as_json)
         checks = preflight.checks(params, preflight.resolve(params)[0])
-        for check in (*checks, partial(preflight.models, params.llm), preflight.prefect):
+        for check in (*checks, partial(preflight.models, params), preflight.prefect):
             try:
                 check()
             except SetupError as error:  # a cost can be predicted without a store, and without a key

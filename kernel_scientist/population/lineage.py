@@ -263,8 +263,10 @@ class _Chain:
 
 
 def pack(trial: Trial) -> bytes:
-    """Return a trial's record without raw samples, compressed."""
-    return zlib.compress(trial.model_dump_json(exclude={"evaluation": {"samples"}}).encode(), 1)
+    """Return a trial's record, compressed, without raw samples and what a command printed: those are artifacts."""
+    return zlib.compress(
+        trial.model_dump_json(exclude={"evaluation": {"samples"}, "kernel": {"transcript"}}).encode(), 1
+    )
 
 
 def unpack(record: bytes) -> Trial:

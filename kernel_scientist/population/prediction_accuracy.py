@@ -5,7 +5,7 @@ Only experiments count: seeds and tuned kernels have no predicted uplift.
 
 import itertools
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kernel_scientist.population.entry import over_base, score
@@ -71,7 +71,7 @@ def predictions(population: Population) -> list[UpliftPrediction]:
     return [
         UpliftPrediction(
             kernel=trial.kernel.name,
-            designer=trial.kernel.authors.get("designer", Author.of(())).model,
+            designer=_predictor(trial.kernel.authors).model,
             low=experiment.uplift[0],
             high=experiment.uplift[1],
             measured=100 * (pair.ratio - 1) if pair else None,
@@ -82,6 +82,11 @@ def predictions(population: Population) -> list[UpliftPrediction]:
         if (experiment := trial.kernel.experiment) is not None and trial.kernel.tuned_from is None
         for pair in (_resolved(trial),)
     ]
+
+
+def _predictor(authors: Mapping[str, Author]) -> Author:
+    """Return who predicted the uplift: the designer, or a writer that worked without one."""
+    return authors.get("designer") or authors.get("writer") or Author.of(())
 
 
 def _resolved(trial: Trial) -> Speedup | None:

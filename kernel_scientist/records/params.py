@@ -168,10 +168,9 @@ class Llm(Section):
     replies: str = "data/replies"
     replay: str = ""
 
-    @property
-    def calls_in_flight(self) -> int:
-        """Return `concurrency`; if it is 0, 8 with a model and 2 without: the playbook plans before results are in."""
-        models = any(model.model != PLAYBOOK for name in ROLES for model in self.role(name).models)
+    def calls_in_flight(self, roles: Iterable[str]) -> int:
+        """Return `concurrency`; if 0, 8 if a role has a model, else 2: the playbook plans before results are in."""
+        models = any(model.model != PLAYBOOK for name in roles for model in self.role(name).models)
         return self.concurrency or (8 if models else 2)
 
     def role(self, name: str) -> Role:

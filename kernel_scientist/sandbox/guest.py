@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kernel_scientist.sandbox import bubblewrap, landlock, lifetime
+from kernel_scientist.sandbox import bubblewrap, landlock, lifetime, seccomp
 
 DEVICES = (*bubblewrap.DEVICES, "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm")
 NONE = "this system has neither bubblewrap nor Landlock"
@@ -103,5 +103,6 @@ def _become(program: Sequence[str], walls: Walls | None) -> None:
         writable = [str(found) for one in walls.writable for found in beside(Path(one), hidden)]
         readable = map(str, beside(Path("/"), hidden))
         landlock.restrict(readable, (walls.folder, *writable, *DEVICES), network=True)
+        seccomp.drop_capabilities()
     if os.getppid() == keeper:  # otherwise it has ended, and nobody would end the program
         os.execvp(program[0], [*program])

@@ -55,6 +55,8 @@ def keep(parent: int, become: Callable[[], None]) -> int:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 if os.getppid() == keeper:
                     become()
+            except OSError as error:
+                os.write(2, f"the program cannot be started: {error}\n".encode(errors="replace"))
             finally:
                 os._exit(1)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -73,7 +73,7 @@ def confine_worker(limits: Limits) -> tuple[str, ...]:
         readable = (*bubblewrap.visible(limits.device), *limits.readable)
         landlock.restrict(readable, bubblewrap.writable(limits.device, limits.scratch))
         layers.append("landlock")
-    layers += _drop_capabilities()
+    layers += drop_capabilities()
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     on_gpu = limits.device != "cpu"
     programs = system_calls.OF_PROGRAMS if limits.programs else ()
@@ -88,7 +88,7 @@ def confine_builder(programs: bool) -> None:
     """
     die_with_parent()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _drop_capabilities()
+    drop_capabilities()
     if supported():
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         _install_filter(system_calls.program(system_calls.OF_PROGRAMS if programs else ()))
@@ -103,7 +103,7 @@ def seal(on_gpu: bool) -> None:
         _install_filter(system_calls.program(on_gpu=on_gpu), SECCOMP_FILTER_FLAG_TSYNC)
 
 
-def _drop_capabilities() -> list[str]:
+def drop_capabilities() -> list[str]:
     """Drop root's capabilities irrevocably; return the layer's name, or nothing for another user."""
     if os.geteuid() != 0:
         return []

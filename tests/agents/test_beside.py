@@ -18,12 +18,14 @@ def test_it_checks_and_evaluates_and_begins_and_confirms_nothing(lab: Path, monk
     source = (lab / "problems" / "identity" / "seeds" / "cpp_blocked.py").read_text()
 
     async def talk(session: ClientSession) -> None:
-        assert {tool.name for tool in (await session.list_tools()).tools} == beside.OFFERED
+        offered = {tool.name: tool.description or "" for tool in (await session.list_tools()).tools}
+        assert offered.keys() == beside.OFFERED and not any("submit" in told for told in offered.values())
+        assert "leave it in kernel.py" in offered["evaluate"]
         shown = await result(session, "problem", problem="identity")
         assert "size2097152" in str(shown) and "2000003" not in str(shown)
         assert (await result(session, "check", problem="identity", source=source))["verdict"] == "ok"
         assert "over HTTP give the kernel's text" in await refusal(session, "check", problem="identity", file="a.py")
-        for tool in ("begin_campaign", "submit", "confirm", "compare"):
+        for tool in ("begin_campaign", "submit", "history", "kernel", "confirm", "compare"):
             assert f"there is no tool '{tool}'" in await refusal(session, tool)
 
     with beside.served(Settings(), "/somewhere/else.py") as none:

@@ -1,6 +1,7 @@
 """SIGTERM to a server ends the campaign that an agent has open: it is recorded as stopped, and can be resumed."""
 
 import signal
+import time
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,8 @@ from kernel_scientist.tracking.subject import Subject
 from tests.agents.client import over_http, started
 from tests.agents.test_mcp_server import ENDLESS, PATIENT, own_cache
 from tests.processes import fork_servers, processes_of
+
+WAIT_S = 60
 
 
 def campaign(lab: Path) -> tuple[MlflowStore, CampaignRun | None]:
@@ -51,4 +54,7 @@ def test_a_campaign_is_ended(lab: Path, is_busy: bool) -> None:
     assert run is not None and store.client.get_run(run.run_id).info.status == "KILLED"
     assert run.tags["ended"] and (not is_busy or "SIGTERM" in run.tags["ended"])
     assert store.recorded(run.campaign, Subject("identity", "cpp", "cpu")) is not None
+    deadline = time.monotonic() + WAIT_S
+    while (processes_of(lab) or fork_servers(lab)) and time.monotonic() < deadline:
+        time.sleep(0.1)
     assert not processes_of(lab) and not fork_servers(lab)

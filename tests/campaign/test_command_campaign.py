@@ -4,6 +4,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from kernel_scientist.campaign import agent_command, preflight
 from kernel_scientist.problems import find
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Trial
-from kernel_scientist.records.params import load
-from kernel_scientist.sandbox import bubblewrap, landlock
+from kernel_scientist.records.params import ROLES, load
+from kernel_scientist.sandbox import bubblewrap, guest, landlock
+from kernel_scientist.scientist.llm import costs
+from kernel_scientist.tracking.artifacts import TRANSCRIPT
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import Cli, dedent, lab_environment
 from tests.sandbox.test_confine import ended, running
@@ -48,6 +51,11 @@ def stored(lab: Path) -> tuple[MlflowStore, list[Trial]]:
     return store, sorted(store.population(run), key=lambda trial: trial.kernel.name)
 
 
+def printed(lab: Path) -> str:
+    """What the commands of all kernels printed."""
+    return "".join(file.read_text() for file in (lab / "mlruns").rglob(TRANSCRIPT))
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
@@ -77,6 +85,34 @@ def test_a_system_without_a_sandbox_is_refused_unless_the_harness_permits_it(mon
     with pytest.raises(SetupError, match="neither bubblewrap nor Landlock"):
         preflight.campaign(load(None, given))
     agent_command.require(load(None, (*given, "harness.sandbox=basic")))
+
+
+def test_roles_that_a_campaign_by_a_command_has_not_need_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    params = load(
+        None, ("problem=identity", "search.strategy=agent", "search.agent=sh", "llm.writer.model=openai/gpt-4o")
+    )
+    preflight.models(params)
+    with pytest.raises(SetupError, match=r"llm\.writer"):
+        preflight.models(load(None, ("problem=identity", "llm.writer.model=openai/gpt-4o")))
+    assert costs.campaign_usd(params, find("identity"), 1, agent_command.roles(params)) == 0
+    assert costs.campaign_usd(params, find("identity"), 1, ROLES) > 0
+
+
+def test_its_folder_cannot_be_in_a_hidden_one(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(lab))
+    (scratch := lab / "data" / "tmp").mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setattr(guest, "kind", lambda: "bubblewrap")
+    with pytest.raises(SetupError, match="set TMPDIR to another"):
+        agent_command.require(load(None, ("problem=identity", "search.strategy=agent", "search.agent=sh")))
+
+
+def test_the_repository_that_a_laboratory_lies_in_is_hidden(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(lab))
+    subprocess.run(["git", "init", "-q", str(lab.parent)], check=True)
+    params = load(None, ("problem=identity", "search.strategy=agent", "search.agent=sh"))
+    assert str(lab.parent.resolve() / ".git") in agent_command.of(params, find("identity")).hidden
 
 
 def test_held_out_cases_and_records_are_hidden(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,11 +153,11 @@ def test_a_campaign_by_a_command_is_recorded_like_any_other(lab: Path, cli_here:
     first, unchanged, broken, last = (trial for trial in trials[2:])
     assert first.kernel.base in ("k00001", "k00002") and first.kernel.experiment is not None
     assert first.kernel.title == "own idea 1.1: Wider vectors need fewer instructions"
-    assert first.kernel.experiment.uplift == (1, 5) and "I am k00003 and write\n[status 0" in first.kernel.transcript
+    assert first.kernel.experiment.uplift == (1, 5) and "I am k00003 and write\n[status 0" in printed(lab)
     assert [*first.kernel.authors] == ["writer"] and "agent.py" in first.kernel.authors["writer"].model
     assert unchanged.evaluation.verdict == "declined" and "left the base unchanged" in unchanged.evaluation.reason
     assert broken.evaluation.verdict == "compile_error" and len(broken.kernel.attempts) == 1
-    assert broken.kernel.source == "garbage \ufffd" and "and repair\n[status 0" in broken.kernel.transcript
+    assert broken.kernel.source == "garbage \ufffd" and "and repair\n[status 0" in printed(lab)
     assert "its command ended with status 1" in last.kernel.report
     run = store.latest()
     assert run is not None and run.params["search.agent"].endswith("{task}")
@@ -150,4 +186,4 @@ def test_a_killed_campaign_leaves_nothing_running_and_goes_on(lab: Path, cli_her
     done = cli_here("optimize", "--resume", *given, "--set", goes_on, PREFECT_API_URL=prefect_api)
     assert done.returncode == 0 and "goes on" in done.stderr, done.stderr
     trials = stored(lab)[1]
-    assert trials[-1].kernel.name == "k00003" and "I am k00003 and write" in trials[-1].kernel.transcript
+    assert trials[-1].kernel.name == "k00003" and "I am k00003 and write" in printed(lab)

@@ -15,7 +15,7 @@ from kernel_scientist import problems
 from kernel_scientist.campaign import preflight
 from kernel_scientist.cli import SECTIONS, main
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.params import Llm
+from kernel_scientist.records.params import Llm, Params
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, lab_environment, without_progress
 
@@ -152,13 +152,14 @@ def test_a_model_that_cannot_be_called_is_named_before_anything_starts(
 def test_an_empty_key_is_none(blank: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", blank)
     with pytest.raises(SetupError, match="needs a key in the variable OPENAI_API_KEY"):
-        preflight.models(Llm.model_validate({"writer": {"model": "openai/gpt-4o"}}))
+        preflight.models(Params(llm=Llm.model_validate({"writer": {"model": "openai/gpt-4o"}})))
 
 
 def test_a_key_in_a_variable_of_ones_own_is_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("LAB_KEY", "secret")
-    preflight.models(Llm.model_validate({"writer": {"model": "openai/gpt-4o", "api_key_env": "LAB_KEY"}}))
+    llm = Llm.model_validate({"writer": {"model": "openai/gpt-4o", "api_key_env": "LAB_KEY"}})
+    preflight.models(Params(llm=llm))
 
 
 def test_an_unreachable_prefect_is_named_at_once(cli: Cli) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flows.form import Form
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.params import Llm, Params, load, parse
+from kernel_scientist.records.params import ROLES, Llm, Params, load, parse
 from tests.conftest import ROOT
 
 FILE = ROOT / "params.yaml"
@@ -157,5 +157,6 @@ def test_params_survive_their_own_dump() -> None:
 
 
 def test_more_calls_are_in_flight_with_models_than_with_the_playbook() -> None:
-    assert Llm().calls_in_flight == 2 and Llm(concurrency=5).calls_in_flight == 5
-    assert Llm.model_validate({"writer": {"model": "openai/x"}}).calls_in_flight == 8
+    assert Llm().calls_in_flight(ROLES) == 2 and Llm(concurrency=5).calls_in_flight(ROLES) == 5
+    by_model = Llm.model_validate({"writer": {"model": "openai/x"}})
+    assert by_model.calls_in_flight(ROLES) == 8 and by_model.calls_in_flight(["distiller"]) == 2

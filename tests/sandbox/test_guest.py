@@ -65,6 +65,18 @@ def test_it_writes_in_its_folders_only_and_does_not_see_what_is_hidden(kind: str
 
 
 @pytest.mark.usefixtures("kind")
+def test_it_has_no_capabilities(places: Path) -> None:
+    told = run(Walls(str(places / "own"), (), ()), "/bin/cat", "/proc/self/status").stdout
+    assert [int(line.split()[1], 16) for line in told.splitlines() if line.startswith(("CapEff", "CapPrm"))] == [0, 0]
+
+
+@pytest.mark.usefixtures("kind")
+def test_one_that_cannot_be_started_says_why(places: Path) -> None:
+    done = run(Walls(str(places / "own"), (), ()), "/no/such/program")
+    assert done.returncode and "No such file or directory" in done.stderr
+
+
+@pytest.mark.usefixtures("kind")
 def test_it_reaches_the_network(places: Path) -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))

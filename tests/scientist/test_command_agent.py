@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -18,7 +19,7 @@ from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import Budget, Llm
 from kernel_scientist.scientist.command import program
 from kernel_scientist.scientist.command.agent import CommandAgent
-from kernel_scientist.scientist.command.folder import MOST_STATEMENT, AgentReport, TaskFolder
+from kernel_scientist.scientist.command.folder import MOST_REPORT, MOST_STATEMENT, AgentReport, TaskFolder
 from kernel_scientist.scientist.command.program import AgentCommand
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import LlmClient
@@ -120,15 +121,23 @@ def test_garbage_is_text_that_does_not_compile_or_no_kernel(tmp_path: Path, kind
         assert draft.unreadable and "kernel.py was gone" in missing(draft.source)
 
 
-def test_one_that_hangs_is_ended_and_what_it_has_written_is_taken(tmp_path: Path) -> None:
+def test_one_that_hangs_is_ended_and_what_it_has_written_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seconds = f"{400000 + os.getpid()}.5"
+
+    def clock() -> float:
+        """Is past the limit once the program hangs, however long its start took."""
+        return time.monotonic() + (LIMIT_S if running(f"sleep\0{seconds}") else 0)
+
+    monkeypatch.setattr(program, "time", SimpleNamespace(monotonic=clock))
     hangs = (
         f"import subprocess\nsubprocess.Popen(['setsid', 'sleep', '{seconds}'])\nsubprocess.run(['sleep', '{seconds}'])"
     )
-    draft = Made(tmp_path, hangs, limit_s=3).write()
+    draft = Made(tmp_path, hangs).write()
     assert draft.declined.startswith("the agent left the base unchanged, its command was ended at its limit, after")
     assert ended(seconds) and "[ended at its limit" in draft.transcript
-    assert Made(tmp_path, EDIT + hangs, limit_s=3).write().source.endswith("WIDTH = 32\n")
+    assert Made(tmp_path, EDIT + hangs).write().source.endswith("WIDTH = 32\n")
 
 
 def test_what_it_leaves_running_ends_with_it(tmp_path: Path) -> None:
@@ -201,6 +210,30 @@ NUMBERS = st.integers(-99999, 99999).map(lambda value: value / 100)
 def test_an_expected_gain_is_read_wherever_its_line_stands(low: float, high: float, mark: str, more: str) -> None:
     text = f"{more.replace('gain', '')}\n{mark}Expected gain: {low:.2f} to {high:.2f} %\nbelow"
     assert AgentReport(text).uplift == (min(low, high), max(low, high))
+
+
+GAINS = {
+    "Expected gain: 5–20 %": (5, 20),  # noqa: RUF001
+    "Expected gain: 5—20%": (5, 20),
+    "Expected gain: -5 to +10 %": (-5, 10),
+    "Expected gain: ~5 to 20 %": (5, 20),
+    "`Expected gain: 5 to 20 %`": (5, 20),
+    "**Expected gain:** `5 % - 20 %`": (5, 20),
+    "Expected gain: 10 %": (10, 10),
+    "Expected gain: none": (0, 0),
+    "Expected gain:\n7 to 8 %": (0, 0),
+    "Expected gain: 1234567 %": (0, 0),
+}
+
+
+@pytest.mark.parametrize("line", GAINS)
+def test_ways_to_write_an_expected_gain(line: str) -> None:
+    assert AgentReport(f"An idea\n{line}\n").uplift == GAINS[line]
+
+
+def test_lines_without_words_are_no_hypothesis() -> None:
+    assert AgentReport("---\n\n# Wider rows\n---\n").statement == "Wider rows"
+    assert AgentReport("\n" * MOST_REPORT).uplift == (0, 0)  # at once: no match crosses lines
 
 
 @given(st.binary(max_size=2000))

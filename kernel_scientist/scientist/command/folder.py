@@ -17,29 +17,33 @@ from kernel_scientist.records.text import valid
 TASK, KERNEL, BASE, REPORT, SERVERS = "TASK.md", "kernel.py", "base.py", "report.md", ".mcp.json"
 MOST_REPORT, MOST_STATEMENT = 20_000, 120
 """Bytes of a report, and characters of its first line, that are read."""
-_PERCENT = r"(-?\d{1,6}(?:\.\d{1,6})?)"
-_GAIN = re.compile(rf"^\W*expected gain[:*_ ]*{_PERCENT} *%? *(?:to|-) *{_PERCENT}", re.I | re.M)
+_PERCENT = r"[~+]?(-?\d{1,6}(?!\d)(?:\.\d{1,6})?)"
+_RANGE = rf"{_PERCENT} *%?(?: *(?:to|-|–|—) *{_PERCENT})?"  # noqa: RUF001
+_GAIN = re.compile(rf"^[^\w\n]*expected gain[:*_` ]*{_RANGE}", re.I | re.M)
+"""Nothing of it crosses lines: otherwise a report of empty lines takes a time that grows with their square."""
 
 
 @dataclass(frozen=True)
 class AgentReport:
-    """What an agent reports of its kernel: the first line is its hypothesis."""
+    """What an agent reports of its kernel: the first line with words is its hypothesis."""
 
     text: str = ""
 
     @property
     def statement(self) -> str:
         """Return the hypothesis on one line without signs of a heading; empty if there is none."""
-        first = next(iter(self.text.strip().splitlines()), "")
-        shown = "".join(c if c.isprintable() else " " for c in first)
-        return " ".join(shown.lstrip("#*- ").split())[:MOST_STATEMENT]
+        for line in self.text.splitlines():
+            shown = "".join(c if c.isprintable() else " " for c in line)
+            if stated := " ".join(shown.lstrip("#*- ").split()):
+                return stated[:MOST_STATEMENT].rstrip()
+        return ""
 
     @property
     def uplift(self) -> tuple[float, float]:
-        """Return the gain that it expects, lowest and highest in percent; zeros if it names none."""
+        """Return the gain that it expects, lowest and highest in percent: equal if it names one, zeros if none."""
         if (found := _GAIN.search(self.text)) is None:
             return 0.0, 0.0
-        low, high = sorted((float(found[1]), float(found[2])))
+        low, high = sorted((float(found[1]), float(found[2] or found[1])))
         return low, high
 
     def experiment(self, planned: Experiment) -> Experiment:

@@ -142,7 +142,7 @@ class LlmAgent:
             left_out=left_out,
             record=outcomes.record(population) if task.own_idea else "",
             relatives=facts.relatives(population, [t for t in related if t.kernel.name not in others]),
-            failed=facts.relatives(population, [population.get(name) for name in task.failed]),
+            tried_before=facts.relatives(population, [population.get(name) for name in task.failed]),
             best=self._kernel(population, best) if best and leads else None,
             in_flight=[job for job in task.in_flight if job.name != task.name],
             sites=KernelSource(base.kernel.source).site_names(),

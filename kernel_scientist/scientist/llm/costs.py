@@ -6,7 +6,7 @@ never zero.
 
 import ipaddress
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -55,8 +55,8 @@ def price(model: Model) -> Rates:
     return Rates(input_usd=(rates[0] or 0.0) * MILLION, output_usd=(rates[1] or 0.0) * MILLION)
 
 
-def campaign_usd(params: Params, problem: Problem, seeds: int) -> float:
-    """Return the predicted cost of a campaign in USD, from the sizes of its prompts and each role's price."""
+def campaign_usd(params: Params, problem: Problem, seeds: int, roles: Iterable[str]) -> float:
+    """Return the predicted cost of a campaign with these roles in USD: sizes of prompts, and each role's price."""
     files = problem.seeds(params.language)
     source = max((estimated_tokens(f.read_text()) for f in files), default=1000)
     description = problem.description + problem.reference_text
@@ -71,7 +71,7 @@ def campaign_usd(params: Params, problem: Problem, seeds: int) -> float:
         "repairer": (kernels * REPAIRED if params.repair.rounds else 0, common + 2 * source, source + 300),
         "distiller": (generations // interval if interval else 0, TEMPLATE_TOKENS + 1800, REPLY_TOKENS["distiller"]),
     }
-    return round(sum(_conversations_usd(params.llm, name, *sizes) for name, sizes in calls.items()), 4)
+    return round(sum(_conversations_usd(params.llm, name, *calls[name]) for name in roles), 4)
 
 
 def _conversations_usd(llm: Llm, name: str, number: float, input_tokens: int, output_tokens: int) -> float:
