@@ -94,7 +94,7 @@ def of_speedup(speedup: Speedup) -> SpeedupResult:
     """Return a speedup with the times that its ratio is computed from; older records have no such times."""
     pairs = tuple(PairResult(**rounded({"case": case, **one.model_dump()})) for case, one in speedup.cases.items())
     quotients = [one.against_us / one.time_us for one in pairs]
-    found = rounded(speedup.model_dump(exclude={"cases"})) | {"cases": pairs}
+    found = rounded(speedup.model_dump(exclude={"cases", "has_margin"})) | {"cases": pairs}
     return SpeedupResult(
         **found
         | {
