@@ -32,7 +32,7 @@ from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 from kernel_scientist.scientist.proposals import Design, DesignInProgress, Draft, InFlight, Lessons, Selection
 from kernel_scientist.scientist.roles import FOCUSES, Agent, Step
-from kernel_scientist.search import strategies
+from kernel_scientist.search import strategies, worth
 from kernel_scientist.search.prescreen import Prescreen
 from kernel_scientist.tracking import access, mlflow_store
 
@@ -94,7 +94,7 @@ class Campaign:
         self.agent: Agent = context.agent(client, self.role_workshop)
         self.prescreen = Prescreen(params.search.prescreen, self.population)
         self.ledger = Ledger(self.population)
-        self.designs = Designs(self.store, self.run, self.population)
+        self.designs = Designs(self.store, self.run, self.population, worth.least_gain(params))
         planned = self.beginning, self.population, self.ledger, self.llm_budget
         self.plan = Plan(params, *planned, self.run.elapsed_s, self.designs.hypotheses)
         self.recorder = Recorder(self.store, self.run, problem, self.replies, self.population, loose, self.tally)
@@ -160,12 +160,12 @@ class Campaign:
         return strategies.select(strategy, self.agent, self.population, self.lessons, step)
 
     def summarise(self, generation: int, last: bool = False) -> None:
-        """Summarise findings every `knowledge.distil_every` generations and at the end."""
+        """Summarise findings if `knowledge.distil_every` generations came since the last time, and at the end."""
         every, done = self.params.knowledge.distil_every, generation - 1
-        if not every or done <= 0 or (done % every and not last):
+        if not every or done <= 0:
             return
         with self._summarising:  # another generation's summary may be in progress
-            if done <= self.lessons.generation:
+            if done - self.lessons.generation < (1 if last else every):
                 return
             try:
                 lessons = self.context.steps.summarise(self, done)

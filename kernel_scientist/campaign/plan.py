@@ -56,6 +56,8 @@ class Plan:
         """The last generation that this process has begun to design."""
         self._ended: tuple[str, float] | None = None
         """Why the search ended, and the campaign's wall time in seconds then."""
+        self._begun: dict[str, str] = {}
+        """Hypotheses by the names of their kernels, which this process has begun and whose outcomes it has not seen."""
         self._untunable: frozenset[str] = frozenset()
         """Kernels that this process has tuned or tried to tune."""
 
@@ -192,11 +194,18 @@ class Plan:
         return []
 
     def _candidates(self) -> list[Candidate]:
-        """Return the hypotheses that are worth an experiment, the best first: their gain could be measured."""
+        """Return the hypotheses that are worth an experiment, the best first: their gain could be measured.
+
+        One of which a kernel is recorded waits until that kernel's outcome is among the hypotheses, which may lag.
+        """
+        known = self.hypotheses()
+        seen = {test.kernel for one in known for test in one.tests}
+        self._begun = {kernel: hypothesis for kernel, hypothesis in self._begun.items() if kernel not in seen}
         busy = {job.experiment.hypothesis for job in self.ledger.jobs.values() if job.experiment}
+        busy |= {hypothesis for kernel, hypothesis in self._begun.items() if kernel in self.population}
         repeats = any(model.model != PLAYBOOK for model in self.params.llm.writer.models)  # the playbook's edits are
-        least = 100 * self.params.harness.margin  # deterministic: the same one would fail again
-        found = worth.candidates(self.hypotheses(), self.population, busy, repeats, least)
+        least = worth.least_gain(self.params)  # deterministic: the same one would fail again
+        found = worth.candidates(known, self.population, busy, repeats, least)
         return [c for c in found if (c.base, c.hypothesis.experiment.title) not in self.ledger.duplicates]
 
     def _worthwhile(self, candidates: Sequence[Candidate], generation: int) -> list[Job]:
@@ -209,11 +218,12 @@ class Plan:
                 base=base,
                 reference=hypothesis.reference if is_own else self.population.entry(base).base or base,
                 experiment=hypothesis.experiment,
-                failed=tuple(test.kernel for test in hypothesis.tests),
+                failed=tuple(test.kernel for test in hypothesis.judged),
                 authors=hypothesis.authors,
                 incumbent=incumbent,
             )
             jobs.append(self.ledger.open(job))
+            self._begun[jobs[-1].name] = hypothesis.name
         return jobs
 
     def up_to_date(self, job: Job) -> Job | None:

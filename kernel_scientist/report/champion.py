@@ -1,5 +1,6 @@
 """The promotion of a campaign's champion: recorded when it is decided, then carried out, by a resume if need be."""
 
+import contextlib
 import time
 from functools import partial
 from pathlib import Path
@@ -84,10 +85,14 @@ def record(campaign: "Campaign", decision: PromotionDecision) -> None:
 def pending(campaign: "Campaign") -> PromotionDecision | None:
     """Return the decision about a resumed campaign's champion that was not carried out to its end; None without one."""
     text, result = (campaign.store.text(campaign.run, name) for name in (DECISION, conclusion.RESULT))
-    found = PromotionDecision.model_validate_json(text) if text else None
-    if found is None or found.result.kernels != len(campaign.population):
+    found, complete = None, None
+    with contextlib.suppress(ValueError):  # a kill left it half written
+        found = PromotionDecision.model_validate_json(text) if text else None
+    with contextlib.suppress(ValueError):
+        complete = CampaignResult.model_validate_json(result) if result else None
+    if found is None or found.result.kernels != len(campaign.population) or complete == found.result:
         return None
-    return None if result and CampaignResult.model_validate_json(result) == found.result else found
+    return found
 
 
 def renewed(campaign: "Campaign", decision: PromotionDecision) -> PromotionDecision:

@@ -4,6 +4,7 @@ All of it follows from the recorded designs and kernels, so a resumed campaign c
 measured pair with its interval, or it decides nothing (docs/decisions/0022-gains-are-pairs.md).
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -17,8 +18,10 @@ from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.kernel import Author, Experiment, Verdict
 from kernel_scientist.scientist.proposals import OWN_IDEA, Designed
 
-FAILED = frozenset(Verdict) - {Verdict.OK, Verdict.NO_CHANGE, Verdict.COMPILED}
-"""Verdicts of an implementation that failed, or could not be evaluated: they say nothing about its hypothesis."""
+FAILED = frozenset(Verdict) - {Verdict.OK, Verdict.NO_CHANGE, Verdict.COMPILED, Verdict.INFRASTRUCTURE}
+"""Verdicts of an implementation that failed: they say nothing about its hypothesis."""
+_OWN_IDEA = re.compile(rf"{OWN_IDEA} \d+\.\d+(?:: |\s*$)")
+"""What stands before the statement of a writer's own idea."""
 
 
 class HypothesisState(StrEnum):
@@ -81,12 +84,22 @@ class Hypothesis(Record):
     @property
     def statement(self) -> str:
         """Return the statement without differences of spelling, by which campaigns compare hypotheses."""
-        return plain(self.experiment.title)
+        return plain(stated(self.experiment.title))
 
     @property
     def mechanism(self) -> str:
         """Return what makes it faster; the beginning of the title if the designer did not say."""
         return plain(self.experiment.mechanism or self.experiment.title.partition(":")[0])
+
+    @property
+    def judged(self) -> tuple[HypothesisTest, ...]:
+        """Return the tests that a machine's failure did not end."""
+        return tuple(test for test in self.tests if test.verdict is not Verdict.INFRASTRUCTURE)
+
+    @property
+    def is_untried(self) -> bool:
+        """Whether it is open and nobody has tried it, but for kernels that a machine's failure ended."""
+        return self.state is HypothesisState.OPEN and not self.judged
 
     @property
     def is_decided(self) -> bool:
@@ -107,6 +120,8 @@ def of(designs: Iterable[Designed], population: Population) -> list[Hypothesis]:
     for one in designs:
         authors = {"selector": Author.of(one.selection.llm_calls), "designer": Author.of(one.design.llm_calls)}
         for plan in one.design.plans:
+            if plan.hypothesis in found:  # a plan that was repeated on its base: the first one stays
+                continue
             made = tests.get(plan.hypothesis, [])
             if not plan.rubric and plan.title.startswith(OWN_IDEA):
                 if not made:
@@ -165,6 +180,7 @@ def _state(
     for state in (HypothesisState.SUPPORTED, HypothesisState.REFUTED):
         if state in decisions:
             return state
+    made = [(entry, test) for entry, test in made if test.verdict is not Verdict.INFRASTRUCTURE]
     if made and all(test.verdict in FAILED for _, test in made):
         return HypothesisState.BLOCKED
     incumbent = population.incumbent()
@@ -185,6 +201,11 @@ def decided(interval: factors.Interval | None, uplift: tuple[float, float]) -> H
         return HypothesisState.SUPPORTED
     certainly_less = high < 1 + uplift[0] / 100
     return HypothesisState.REFUTED if certainly_less or factors.is_resolved(interval) else None
+
+
+def stated(title: str) -> str:
+    """Return what an experiment's title states: without the number of a writer's own idea. May be empty."""
+    return _OWN_IDEA.sub("", title, count=1) if title.startswith(OWN_IDEA) else title
 
 
 def plain(text: str) -> str:

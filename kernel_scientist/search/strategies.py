@@ -91,7 +91,7 @@ def _promising(population: Population, best: str) -> tuple[str, str]:
     """Select the incumbent `best`; after SWITCH_AFTER experiments on it without a gain, the next fastest kernel."""
     for name in dict.fromkeys((best, *(entry.name for entry in population.ranking(MOST_NODES)))):
         tried = [entry for child in population.children(name) if (entry := population.entry(child)).is_experiment]
-        if len(tried) < SWITCH_AFTER or any((entry.gain or 0.0) > 1 for entry in tried):
+        if len(tried) < SWITCH_AFTER or any((entry.gain_low or 0.0) > 1 for entry in tried):
             return name, "the fastest kernel" if name == best else f"{best} is faster, but nothing gains on it"
     return best, "the fastest kernel"
 

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from kernel_scientist.population.lineage import Population
+from kernel_scientist.records.kernel import Experiment
+from kernel_scientist.records.params import Params
 from kernel_scientist.search.hypotheses import Hypothesis, HypothesisState
 
 ATTEMPTS = 3
@@ -21,7 +23,7 @@ class Candidate(NamedTuple):
 
     hypothesis: Hypothesis
     base: str
-    """The kernel to start from: that of the design, or another one after a failure."""
+    """The kernel to start from: that of the design, or the incumbent after a failure."""
     worth: float
     """Expected gain in percent of speed, per unit of effort."""
 
@@ -47,15 +49,25 @@ def shares(hypotheses: Iterable[Hypothesis]) -> Mapping[str, float]:
     return {mechanism: (supported[mechanism] + 1) / (count + 1) for mechanism, count in decided.items()}
 
 
+def least_gain(params: Params) -> float:
+    """Return the gain in percent that is too small to be measured on the target."""
+    return 100 * (params.kernelbot.margin if params.target == "kernelbot" else params.harness.margin)
+
+
+def promises(plan: Experiment, least: float) -> bool:
+    """Whether a plan may gain more than `least` percent, which is too small to be measured."""
+    return plan.probability != 0 and expected_gain(plan.uplift) > least
+
+
 def worth(hypothesis: Hypothesis, share: float = 1.0) -> float:
     """Return the expected gain in percent of speed per unit of effort: probability x gain / effort.
 
     The probability is the designer's, times the `share` of cases in which its mechanism held, halved for each
-    implementation that failed.
+    implementation that failed. A machine's failure is none.
     """
     plan = hypothesis.experiment
     stated = PRIOR if plan.probability is None else plan.probability
-    return stated * share * PRIOR ** len(hypothesis.tests) * expected_gain(plan.uplift) / plan.effort
+    return stated * share * PRIOR ** len(hypothesis.judged) * expected_gain(plan.uplift) / plan.effort
 
 
 def candidates(
@@ -68,19 +80,17 @@ def candidates(
     """Return what may be tried next, by worth, the best first; those of a mechanism that stands above come last.
 
     `busy`: names of hypotheses that somebody works on. `repeats`: whether a blocked one may be tried again, on the
-    incumbent if it was not tried there, else on its own base by another implementation. `least`: worth that is too
-    little for an experiment, in percent.
+    incumbent. `least`: gain that is too small to be measured, in percent. One that a machine's failure ended is tried
+    again, until that was so ATTEMPTS times.
     """
     incumbent, held, found = population.incumbent(), shares(hypotheses), list[Candidate]()
     for one in hypotheses:
-        untried = one.state is HypothesisState.OPEN and not one.tests
-        again = repeats and one.state is HypothesisState.BLOCKED and len(one.tests) < ATTEMPTS
-        if one.name in busy or not (untried or again):
+        again = repeats and one.state is HypothesisState.BLOCKED and len(one.judged) < ATTEMPTS
+        unlucky = len(one.tests) - len(one.judged) >= ATTEMPTS
+        if one.name in busy or unlucky or not (one.is_untried or again) or not promises(one.experiment, least):
             continue
-        moves = again and incumbent is not None and all(incumbent != test.base for test in one.tests)
-        value = worth(one, held.get(one.mechanism, 1.0))
-        if value > least:
-            found.append(Candidate(one, incumbent if moves and incumbent else one.base, value))
+        base = incumbent if again and incumbent else one.base
+        found.append(Candidate(one, base, worth(one, held.get(one.mechanism, 1.0))))
     found.sort(key=lambda candidate: -candidate.worth)
     seen, first, rest = set[str](), list[Candidate](), list[Candidate]()
     for candidate in found:

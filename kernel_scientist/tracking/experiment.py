@@ -77,11 +77,14 @@ class MlflowExperiment:
             return file.read_text()
 
     def texts(self, run_id: str, folder: str) -> list[str]:
-        """Return the texts of a folder of artifacts in the order of their names; none if there is no such folder."""
+        """Return the texts of a folder of artifacts in the order of their names; none if there is no such folder.
+
+        A kill may have cut one within a character.
+        """
         if not self.client.list_artifacts(run_id, folder):
             return []
         with self._downloaded(run_id, folder) as place:
-            return [file.read_text() for file in sorted(place.iterdir())]
+            return [file.read_bytes().decode(errors="replace") for file in sorted(place.iterdir())]
 
     @contextmanager
     def _uploaded(self, run: Any) -> Generator[Path]:

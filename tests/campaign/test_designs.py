@@ -23,6 +23,7 @@ from kernel_scientist.scientist.llm.costs import LlmBudget
 from kernel_scientist.scientist.proposals import Design, Lessons, Refutation, Selection
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+from kernel_scientist.tracking.subject import Subject
 from tests.conftest import Cli
 from tests.planned import failed, measured, plan
 from tests.trials import trial, undescribed
@@ -127,7 +128,7 @@ def test_refutations_reach_later_campaigns_until_they_are_contradicted(lab: Path
     campaign(store, oldest, *(measured(f"k0000{n}", p, lost) for n, p in ((2, a), (3, b))))
     campaign(store, later, measured("k00002", a, gained, ratio=1.3), measured("k00003", c, unclear))
     campaign(store, "identity-cpu-fast-20260102-000000-cccc", measured("k00002", c, lost))
-    found = designs.refuted(store, beginning.latest(store, "identity-cpu", "cpp"))
+    found = designs.refuted(store, store.campaigns(Subject("identity", "cpp", "cpu"), beginning.MOST_CAMPAIGNS))
     assert found == (
         Refutation(statement="b", mechanism="b", gains=("-0.5 % [-2.0, +1.0] over k00001",), campaign=oldest),
     )
@@ -169,3 +170,25 @@ def test_a_campaign_without_a_model_selects_among_its_hypotheses(lab: Path, cli_
     page = (lab / "report.html").read_text()
     for text in (told, page):
         assert "hypotheses: " in text and all(name in text for name in named)
+
+
+def test_a_hypothesis_whose_outcome_is_not_known_yet_is_not_tried_again(lab: Path) -> None:
+    store, population = store_of(lab), Population((SEED,))
+    known = Designs(store, started(store), population)
+    known.add(1, ON_SEED, designed(BOLD, WIDE, DEEP))
+    work = planning(known, population)
+    first, _ = work.standing_jobs()
+    known._again_s = time.monotonic() + 3600  # finding out took long
+    population.add(measured(first.name, first.experiment or BOLD, (1.1, 1.2), ratio=1.1))
+    work.ledger.close(first.name)
+    titles = {one.experiment.title for one in known.hypotheses() if one.is_untried}
+    assert titles == {"a", "b", "c"}, "the list lags"
+    assert [one.hypothesis.experiment.title for one in work._candidates()] == ["a"]
+    assert {one.experiment.title for one in known.hypotheses(latest=True) if one.is_untried} == {"a", "b"}
+
+
+def test_the_designer_is_not_told_of_plans_that_are_never_tried(lab: Path) -> None:
+    store, population = store_of(lab), Population((SEED,))
+    known = Designs(store, started(store), population, least=35)
+    known.add(1, ON_SEED, designed(BOLD, WIDE, DEEP))
+    assert known.planned() == ("b (on k00001)", "c (on k00001)")

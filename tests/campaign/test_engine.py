@@ -320,7 +320,7 @@ def test_work_within_other_work_goes_behind_what_waits(width: int) -> None:
 
     def verdict(name: str) -> None:
         begun.release()
-        go_on.wait(10)
+        go_on.wait(60)
         done.append(name)
 
     with Pipeline({"model": 2, "device": width}) as pipeline:
@@ -330,7 +330,8 @@ def test_work_within_other_work_goes_behind_what_waits(width: int) -> None:
         for number in range(2):
             look = partial(pipeline.await_turn, "device", partial(done.append, f"look {number}"))
             pipeline.submit("model", look, lambda _: None)
-        while pipeline._stages["device"]._work_queue.qsize() < 2:
+        deadline = time.monotonic() + 60
+        while pipeline._stages["device"]._work_queue.qsize() < 2 and time.monotonic() < deadline:
             time.sleep(0.001)
         assert pipeline.is_awaited
         for number in range(3):
@@ -353,14 +354,20 @@ def test_work_that_others_wait_for_ends_with_the_pipeline() -> None:
         except StoppedError as error:
             errors.append(error)
 
+    def release(pipeline: Pipeline) -> None:
+        deadline = time.monotonic() + 60
+        while not pipeline._closed and time.monotonic() < deadline:
+            time.sleep(0.001)
+        held.set()
+
     with Pipeline({"device": 1}) as pipeline:
-        pipeline.submit("device", lambda: held.wait(10), lambda _: None)
+        pipeline.submit("device", lambda: held.wait(60), lambda _: None)
         asking = threading.Thread(target=ask, args=(pipeline,))
         asking.start()
         while not pipeline.is_awaited:
             time.sleep(0.001)
-        threading.Timer(0.05, held.set).start()
-    asking.join(10)
+        threading.Thread(target=release, args=(pipeline,)).start()
+    asking.join(60)
     assert errors and "was stopped" in str(errors[0])
 
 

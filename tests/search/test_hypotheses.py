@@ -99,3 +99,23 @@ def test_kernels_of_older_campaigns_are_hypotheses_of_their_own() -> None:
     again = failed("k00003", plan("k00002"))
     (found,) = hypotheses.of([], Population((SEED, failed("k00002", plan("")), again)))
     assert [test.kernel for test in found.tests] == ["k00002", "k00003"] and found.experiment.hypothesis == "k00002"
+
+
+def test_a_machines_failure_says_nothing_of_a_hypothesis() -> None:
+    broken = failed("k00002", plan(), Verdict.INFRASTRUCTURE)
+    (found,) = hypotheses.of([design(plan())], Population((SEED, broken)))
+    assert found.state is HypothesisState.OPEN and found.is_untried and len(found.tests) == 1
+    assert state(broken, failed("k00003", plan())) is HypothesisState.BLOCKED
+
+
+def test_a_plan_that_is_repeated_stays_as_it_was_planned_first() -> None:
+    (found,) = hypotheses.of([design(plan()), design(plan(uplift=(1, 2)), generation=2)], Population((SEED,)))
+    assert found.generation == 1 and found.experiment.uplift == (10, 20)
+
+
+def test_what_a_writers_own_idea_states_has_no_number() -> None:
+    assert [hypotheses.stated(f"own idea {end}") for end in ("12.1: wider rows", "1.2", "of mine")] == [
+        "wider rows",
+        "",
+        "own idea of mine",
+    ]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.records.kernel import Experiment
+from kernel_scientist.records.kernel import Experiment, Verdict
 from kernel_scientist.search import hypotheses, worth
 from kernel_scientist.search.hypotheses import Hypothesis
 from tests.planned import design, failed, measured, plan
@@ -44,7 +44,7 @@ def test_each_mechanism_comes_once_before_any_comes_twice_and_the_best_is_first(
     assert len({one.hypothesis.mechanism for one in first}) == len(first)
     for part in (first, found[len(first) :]):
         assert [one.worth for one in part] == sorted((one.worth for one in part), reverse=True)
-    assert all(one.worth > least for one in found)
+    assert all(worth.expected_gain(one.hypothesis.experiment.uplift) > least for one in found)
     assert not found or found[0].worth == max(one.worth for one in found)
 
 
@@ -97,3 +97,24 @@ def test_what_was_measured_is_never_tried_again() -> None:
     ]
     population = Population((SEED, *made))
     assert not worth.candidates(known(*given, population=population), population)
+
+
+def test_what_could_not_be_measured_is_no_candidate_however_likely_or_cheap() -> None:
+    given = named([plan(uplift=(1, 2), mechanism="a"), plan(uplift=(4, 4), mechanism="b", probability=0.1, effort=3)])
+    (found,) = worth.candidates(known(*given), Population((SEED,)), least=2)
+    assert found.hypothesis.name == "h1.2"
+
+
+def test_what_a_machine_ended_is_tried_as_if_for_the_first_time_but_not_forever() -> None:
+    broken = [failed(f"k{n:05d}", plan(), Verdict.INFRASTRUCTURE) for n in range(2, 5)]
+    once, often = Population((SEED, broken[0])), Population((SEED, *broken))
+    (again,) = worth.candidates(known(plan(), population=once), once, repeats=False)
+    assert again.worth == worth.worth(known(plan())[0])
+    assert not worth.candidates(known(plan(), population=often), often)
+
+
+def test_a_third_attempt_is_on_the_incumbent_as_well() -> None:
+    trials = (SEED, failed("k00002", plan(uplift=(100, 300))), trial("k00003", 1.5, {"k00001": (1.4, 1.6)}))
+    population = Population((*trials, failed("k00004", plan(uplift=(100, 300)), base="k00003")))
+    (found,) = worth.candidates(known(plan(uplift=(100, 300)), population=population), population)
+    assert found.base == "k00003"

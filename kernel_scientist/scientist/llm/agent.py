@@ -140,6 +140,7 @@ class LlmAgent:
             own_idea=task.own_idea,
             tried=tried,
             left_out=left_out,
+            refuted=lessons.refuted if task.own_idea else (),
             record=outcomes.record(population) if task.own_idea else "",
             relatives=facts.relatives(population, [t for t in related if t.kernel.name not in others]),
             tried_before=facts.relatives(population, [population.get(name) for name in task.failed]),
