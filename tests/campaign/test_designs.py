@@ -95,7 +95,7 @@ def test_a_plan_that_is_repeated_on_its_base_is_the_same_hypothesis(lab: Path) -
     again = known.add(2, ON_SEED, designed(BOLD.model_copy(update={"title": " A"}), WIDE))
     elsewhere = known.add(3, ON_SEED.model_copy(update={"base": "k00002"}), designed(BOLD))
     assert [p.hypothesis for p in (*again[1].plans, *elsewhere[1].plans)] == ["h1.1", "h2.2", "h3.1"]
-    assert known.planned() == (" A (on k00001)", "b (on k00001)", "a (on k00002)")
+    assert known.planned() == ("a (on k00001)", "b (on k00001)", "a (on k00002)"), "the first stays"
 
 
 @pytest.mark.parametrize(("writer", "tried"), [("playbook", []), ("some/model", ["k00002"])])
