@@ -77,7 +77,8 @@ def test_the_pipeline_reproduces_and_the_second_time_does_nothing(tmp_path: Path
     page = (lab / "reports/report.html").read_text()
     assert optimized["campaign"] in page and "custom_kernel" in page and "<svg" in page
     shown = json.loads(dvc("metrics", "show", "--json"))[""]["data"]
-    assert list(shown) == ["reports/metrics.json"] and shown["reports/metrics.json"]["data"]["speedup"] > 0
+    assert list(shown) == ["reports/metrics.json"]
+    assert shown["reports/metrics.json"]["data"]["speedup_low"] > 0, "the speedup itself is stated if it is resolved"
     assert len(shown["reports/metrics.json"]["data"]) <= 12, "what one decides by"
     plots = dvc("plots", "show")
     assert "index.html" in plots and (lab / "dvc_plots/index.html").stat().st_size > 0

@@ -77,7 +77,7 @@ def attainable(estimate: Estimate, confidence: float, margin: float, stages: tup
     if estimate.blocks < LEAST_BLOCKS or estimate.deviation == 0:
         return True
     done = stages[0] / stages[1]
-    needed = _student(max(estimate.freedom / done, 1.0), confidence)
+    needed = _student(estimate.blocks / done - 1, confidence)  # at best: processes that differ may yet turn out alike
     expected = (estimate.log - math.log1p(margin)) / estimate.deviation / math.sqrt(done)
     return expected + NormalDist().inv_cdf(1 - CHANCE) * math.sqrt(1 - done) >= needed
 
