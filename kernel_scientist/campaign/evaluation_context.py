@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 from kernel_scientist.campaign import agent_command, preflight
 from kernel_scientist.campaign.bench import Bench
@@ -26,12 +27,12 @@ from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Language, digest
 from kernel_scientist.records.params import Params
-from kernel_scientist.scientist import ensemble, knowledge
-from kernel_scientist.scientist.command.agent import CommandAgent
-from kernel_scientist.scientist.llm.agent import LlmAgent
-from kernel_scientist.scientist.llm.client import LlmClient
-from kernel_scientist.scientist.llm.workbench import Workshop
+from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.roles import Agent, Assignment
+
+if TYPE_CHECKING:
+    from kernel_scientist.scientist.llm.client import LlmClient
+    from kernel_scientist.scientist.llm.workbench import Workshop
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,13 @@ class EvaluationContext(Bench):
         """Ask a person, if one is to be asked."""
         return self.steps.approve(self, question)
 
-    def agent(self, client: LlmClient, workshop: Workshop) -> Agent:
+    def agent(self, client: "LlmClient", workshop: "Workshop") -> Agent:
         """Return the agent of a campaign. `workshop`: for roles with tools. Raises SetupError as `ensemble.require`."""
+        # what models need is not installed where a single kernel is evaluated
+        from kernel_scientist.scientist import ensemble
+        from kernel_scientist.scientist.command.agent import CommandAgent
+        from kernel_scientist.scientist.llm.agent import LlmAgent
+
         llm, assignment, by_command = self.params.llm, self.assignment(), bool(self.params.search.agent)
         others = ensemble.create(llm, assignment, client, workshop, by_command)
         if not by_command:
