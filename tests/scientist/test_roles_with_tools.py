@@ -168,7 +168,8 @@ def test_tools_that_build_are_refused_where_kernels_are_built_elsewhere() -> Non
 def test_a_killed_campaign_goes_on_within_a_conversation(lab: Path, cli: Cli, prefect_api: str) -> None:
     with serving(ToolUser(("good", "good", "wrong"), functions=True)) as server:
         arguments = settings(server, "search.generations=1")
-        arguments += ["--set", f"llm.writer={role(server, True)}", "--set", f"llm.repairer={role(server, True)}"]
+        for name in ("designer", "writer", "repairer"):
+            arguments += ["--set", f"llm.{name}={role(server, True)}"]
         killed(lab, arguments, prefect_api, lambda: _has_called(server))
         done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
@@ -188,5 +189,7 @@ def test_a_killed_campaign_goes_on_within_a_conversation(lab: Path, cli: Cli, pr
 
 
 def _has_called(server: ModelServer) -> bool:
-    """Whether the results of tools were sent to the model."""
-    return any(one["role"] == "tool" for request in list(server.requests) for one in request["messages"])
+    """Whether the results of tools were sent to a writer."""
+    conversations = [request["messages"] for request in list(server.requests)]
+    written = [messages for messages in conversations if messages[1]["content"].startswith("# Implement")]
+    return any(one["role"] == "tool" for messages in written for one in messages)
