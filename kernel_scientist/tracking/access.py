@@ -69,7 +69,7 @@ def read_campaign(params: Params, campaign: str | None) -> RecordedCampaign:
         )
     store = open_store(params.tracking.uri, params.tracking.experiment or f"{problem.name}-{target.name}")
     subject = Subject(problem.name, params.language, target.name)
-    run = store.latest(campaign, subject=subject.in_any_language)
+    run = store.latest(campaign, subject=subject) or store.latest(campaign, subject=subject.in_any_language)
     if run is None:
         raise SetupError(
             (campaign and store.elsewhere(campaign))
