@@ -9,8 +9,8 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from flows import ui
 from kernel_scientist.records.errors import StoppedError
+from kernel_scientist.tracking import web_servers
 
 DRAIN_S, STOPPED_S = 10.0, 1.0
 """How long the last logs and events of a flow may take to be sent: at its end, and after Ctrl-C."""
@@ -51,13 +51,13 @@ def serving(imports: Sequence[str] = ()) -> Generator[None]:
     settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1", **CHEAP}
     progress.warning("starting a Prefect server for this run, usually 20 s")
     with ExitStack() as stack:
-        with ui.migrating():
-            process = stack.enter_context(ui.process("Prefect", command, {**os.environ, **settings}))
+        with web_servers.migrating():
+            process = stack.enter_context(web_servers.process("Prefect", command, {**os.environ, **settings}))
             for name in ("prefect.main", *imports):
                 importlib.import_module(name)
             from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL, temporary_settings
 
-            address = ui.wait_for_server("Prefect", port, process)
+            address = web_servers.wait_for_server("Prefect", port, process)
         with temporary_settings({PREFECT_API_URL: f"{address}/api", PREFECT_UI_URL: UI_URL}):
             try:
                 yield

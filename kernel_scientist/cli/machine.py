@@ -50,7 +50,7 @@ def ui(prefect_port: int, mlflow_port: int) -> None:
 
     Example: kernel-scientist ui --mlflow-port 5001
     """
-    from flows.ui import serve
+    from kernel_scientist.tracking.web_servers import serve
 
     if prefect_port == mlflow_port:
         raise SetupError(f"both servers cannot have port {mlflow_port}: give one of them another")

@@ -1,4 +1,4 @@
-"""What is told of problems: their list, the description of one, which can be used, times of seeds, imported kernels."""
+"""Results about problems: their list, the description of one, which can be used, times of seeds, imported kernels."""
 
 from pydantic import Field
 

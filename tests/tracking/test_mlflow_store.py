@@ -214,20 +214,25 @@ def test_threads_write_at_the_same_time(store: MlflowStore, campaign: CampaignRu
     assert tuple(store.population(campaign)) == tuple(trials)
 
 
-def test_a_champion_is_registered_with_its_source(store: MlflowStore, campaign: CampaignRun, tmp_path: Path) -> None:
+def test_a_champion_is_registered_with_its_source(
+    store: MlflowStore, campaign: CampaignRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import mlflow
 
     trials = [trial("k00001", 1.0), trial("k00002", 2.0), trial("k00003", 1.5)]
     log(store, campaign, trials)
     for one, is_standing in zip(trials, (True, True, False), strict=True):
         store.register(campaign, one.kernel, "identity-cpp-cpu", is_standing)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store.uri)  # which MLflow exports, and later tests would obey
     mlflow.set_tracking_uri(store.uri)
     for version, one in (("@champion", trials[1]), ("/1", trials[0]), ("/3", trials[2])):
         folder = mlflow.artifacts.download_artifacts(f"models:/identity-cpp-cpu{version}", dst_path=str(tmp_path))
         assert (Path(folder) / "kernel.py").read_text() == one.kernel.source
 
 
-def test_a_champion_is_loaded_as_its_card_says(store: MlflowStore, campaign: CampaignRun) -> None:
+def test_a_champion_is_loaded_as_its_card_says(
+    store: MlflowStore, campaign: CampaignRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import mlflow
 
     champion = trial("k00001", 2.0)
@@ -238,6 +243,7 @@ def test_a_champion_is_loaded_as_its_card_says(store: MlflowStore, campaign: Cam
     assert store.next_version("doubled") == 1
     version = store.register(campaign, champion.kernel, "doubled", True, facts)
     assert store.next_version("doubled") == 2
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store.uri)  # which MLflow exports, and later tests would obey
     mlflow.set_tracking_uri(store.uri)
     card = store.client.get_registered_model("doubled").description
     assert champion.kernel.digest in card and all(f"| {name} | {text} |" in card for name, text in facts.items())

@@ -62,7 +62,7 @@ class Provenance:
 
     @property
     def origin(self) -> ImportOrigin:
-        """Return the provenance as it is told."""
+        """Return address, path, revision and licence as a record."""
         return ImportOrigin(address=self.address, path=self.path, revision=self.revision, licence=self.licence)
 
 

@@ -120,8 +120,8 @@ def limits(trial: Trial) -> list[PredictedLimit]:
         slowest = max(group, key=lambda p: p.time_us)
         cases = [p.case for p in group]
         lined = next((p for p in (slowest, *group) if p.lines), None)
-        told_of = cases[:MOST_NAMES], len(group), _shares(group), _advice(group, told), _lines(lined)
-        rows.append(PredictedLimit(limit, *told_of))
+        advice = _advice(group, told)
+        rows.append(PredictedLimit(limit, cases[:MOST_NAMES], len(group), _shares(group), advice, _lines(lined)))
     return rows
 
 
