@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
+from kernel_scientist.hardware import counter_figures
 from kernel_scientist.population.entry import roofline_fraction
 from kernel_scientist.problems import published
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.published import PublishedTime
-from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records import factors
 from kernel_scientist.records.evaluation import (
     CONFIRMED,
@@ -184,7 +184,7 @@ def counters(evaluation: Evaluation) -> CountersResult | None:
     """Return the GPU's hardware counters per kernel and in total; None when the kernel was not profiled."""
     if not evaluation.counters:
         return None
-    total = figures.total(evaluation.counters)
+    total = counter_figures.total(evaluation.counters)
     return CountersResult(by=evaluation.counters[0].tool, total=total, kernels=evaluation.counters)
 
 

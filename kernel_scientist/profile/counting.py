@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernel_scientist.evaluation.evaluator import Evaluator
+from kernel_scientist.hardware import counter_figures
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.profile import metrics, ncu, profiler, rocprof, workspace
+from kernel_scientist.profile import ncu, profiler, rocprof, workspace
 from kernel_scientist.profile.dispatches import CountingError, Group, grouped
 from kernel_scientist.profile.profiler import Profiler
 from kernel_scientist.profile.workspace import Workspace
@@ -82,7 +83,8 @@ def _counted(evaluator: Evaluator, kernel: Kernel, tool: Profiler) -> tuple[tupl
     if not groups:
         raise CountingError(remarks[0] if remarks else f"{tool.name} saw no kernel in the counted calls")
     return tuple(
-        Counters(**vars(group), tool=tool.name, figures=metrics.derive(tool.name, group.counts)) for group in groups
+        Counters(**vars(group), tool=tool.name, figures=counter_figures.derive(tool.name, group.counts))
+        for group in groups
     ), remarks
 
 

@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kernel_scientist.hardware.counter_figures import combined
+
 MARKER = "spin_kernel"
 """The kernel of `torch.cuda._sleep`, which the target process launches before and after the call on each case."""
 LARGEST = 1e24
 NAME = 120
 """Characters kept of a kernel's name."""
-SHARES = (".pct", ".ratio", "pct_of_peak_sustained_active", "Percent")
-"""Suffixes of the names of shares, which are averaged over dispatches, not summed."""
 
 
 class CountingError(Exception):
@@ -87,15 +87,4 @@ def grouped(dispatches: Sequence[Dispatch], cases: Sequence[str]) -> list[Group]
         for one in ordered[start + 1 : end]:
             by_kernel.setdefault(one.kernel, []).append(one.counts)
         found += [Group(case, kernel, len(counts), combined(counts)) for kernel, counts in by_kernel.items()]
-    return found
-
-
-def combined(counts: Sequence[Mapping[str, float]], weights: Sequence[float] | None = None) -> dict[str, float]:
-    """Return several sets of counts as one: sums, and means of shares (weighted if weights are given)."""
-    weighted = list(zip(counts, weights or [1.0] * len(counts), strict=True))
-    found: dict[str, float] = {}
-    for key in dict.fromkeys(name for one in counts for name in one):
-        values = [(one[key], weight) for one, weight in weighted if key in one]
-        total = sum(value * weight for value, weight in values) / sum(weight for _, weight in values)
-        found[key] = total if key.endswith(SHARES) else sum(value for value, _ in values)
     return found

@@ -7,8 +7,8 @@ Written from documentation.
 import re
 from pathlib import Path
 
+from kernel_scientist.hardware.counter_figures import STALLED, STALLED_END
 from kernel_scientist.profile.dispatches import CountingError, Dispatch, count, dispatch, rows
-from kernel_scientist.profile.metrics import STALLED, STALLED_END
 
 REASONS = (
     *("long_scoreboard", "short_scoreboard", "barrier", "wait"),

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from kernel_scientist.gpu.isa import assembly
-from kernel_scientist.hardware import occupancy
-from kernel_scientist.profile import metrics
+from kernel_scientist.hardware import counter_figures, occupancy
 from kernel_scientist.records import source_line
 from kernel_scientist.records.compilation import CompilationResult, LaunchedCode, launched
 from kernel_scientist.records.evaluation import CodeObject, CompileReport
@@ -160,7 +159,7 @@ def counter_lines(counters: Sequence[Counters]) -> Iterator[str]:
     yield f"\ncounters by {counters[0].tool}, one call with cold caches on each of {cases} cases; no times:"
     for row in counters[:COUNTERS_SHOWN]:
         times = f" x {row.dispatches}" if row.dispatches > 1 else ""
-        yield f"  {row.case}, {row.kernel}{times}: {metrics.describe(row.figures)}"
+        yield f"  {row.case}, {row.kernel}{times}: {counter_figures.describe(row.figures)}"
     if len(counters) > COUNTERS_SHOWN:
         yield f"  and {len(counters) - COUNTERS_SHOWN} more"
-    yield f"  total: {metrics.describe_total(counters)}"
+    yield f"  total: {counter_figures.describe_total(counters)}"

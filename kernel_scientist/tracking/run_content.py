@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kernel_scientist.compilers.source import KernelSource, SourceError
+from kernel_scientist.hardware import counter_figures
 from kernel_scientist.population.entry import over_base, roofline_fraction, score
 from kernel_scientist.population.final import Final
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
-from kernel_scientist.profile import metrics as figures
 from kernel_scientist.records.evaluation import CompileReport, Evaluation, Speedup, Timing, Trial, geomean
 from kernel_scientist.records.factors import significant
 from kernel_scientist.records.kernel import REFERENCE, Verdict
@@ -235,7 +235,7 @@ def predicted(trial: Trial, population: Population) -> dict[str, float]:
 
 def counted(evaluation: Evaluation) -> dict[str, float]:
     """Return the GPU's hardware counters, all cases together."""
-    total = figures.total(evaluation.counters).model_dump()
+    total = counter_figures.total(evaluation.counters).model_dump()
     stalls: dict[str, float] = total.pop("stalls")
     metrics = {f"profiler/{name}": value for name, value in total.items() if value is not None}
     return metrics | {f"profiler/stall.{reason}": value for reason, value in stalls.items()}

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernel_scientist.profile import metrics, ncu, rocprof
+from kernel_scientist.hardware import counter_figures
+from kernel_scientist.profile import ncu, rocprof
 from kernel_scientist.profile.dispatches import MARKER, CountingError, Dispatch, grouped
 from kernel_scientist.records.gpu import Counters, Figures
 from tests.profile.profiler_tables import HEADER, SPIN, ncu_table, rocprof_table
@@ -84,7 +85,7 @@ def test_no_cells_break_a_parser(cells: list[list[str]]) -> None:
 @given(st.dictionaries(st.sampled_from([*sum(rocprof.GFX942, ()), "FETCH_SIZE", *ncu.METRICS]), st.floats(0, 1e24)))
 def test_any_counts_come_to_figures(counts: dict[str, float]) -> None:
     for tool in ("rocprofv3", "ncu"):
-        assert isinstance(metrics.describe(metrics.derive(tool, counts), 1.0), str)
+        assert isinstance(counter_figures.describe(counter_figures.derive(tool, counts), 1.0), str)
 
 
 def test_a_pass_fits_into_the_hardware() -> None:

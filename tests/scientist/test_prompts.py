@@ -9,13 +9,12 @@ import pytest
 
 from docs import cpu_examples, mi300x_examples, write_prompts
 from kernel_scientist import problems
-from kernel_scientist.hardware import gpus
+from kernel_scientist.hardware import counter_figures, gpus
 from kernel_scientist.hardware.peaks import Machine
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import operators
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.problems.published import PublishedTime
-from kernel_scientist.profile import metrics
 from kernel_scientist.records.evaluation import Evaluation, PairedTime, Speedup, Timing, Trial
 from kernel_scientist.records.gpu import Counters
 from kernel_scientist.records.kernel import REFERENCE, Case, Verdict
@@ -226,7 +225,7 @@ def test_counters_are_in_the_prompts_if_there_are_any(problem: Problem, on_cpu: 
             tool="rocprofv3",
             dispatches=1,
             counts=COUNTS,
-            figures=metrics.derive("rocprofv3", COUNTS),
+            figures=counter_figures.derive("rocprofv3", COUNTS),
         )
         for c in cases
     )

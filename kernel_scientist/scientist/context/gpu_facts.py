@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.model.issue import SHAPE, pipeline_cycles
 from kernel_scientist.gpu.model.predict import SIMDS
-from kernel_scientist.hardware import occupancy
+from kernel_scientist.hardware import counter_figures, occupancy
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.profile import metrics
 from kernel_scientist.records import source_line
 from kernel_scientist.records.evaluation import CodeObject, Prediction, Trial
 from kernel_scientist.records.gpu import Counters, Figures
@@ -242,18 +241,20 @@ def counters(assignment: Assignment, trial: Trial) -> list[str]:
         return []
     least_bytes = {c.name: assignment.problem.work(c).bytes for c in assignment.profile.benchmarks}
     cases, parts = _by(counted, "case"), _by(counted, "kernel")
-    lines = [f"all {len(cases)} cases together: {metrics.describe_total(counted)}"]
+    lines = [f"all {len(cases)} cases together: {counter_figures.describe_total(counted)}"]
     if len(parts) > 1:
-        lines += [f"{name}, all cases: {metrics.describe_total(part)}" for name, part in [*parts.items()][:MOST_PARTS]]
-    totals = {case: metrics.total(group) for case, group in cases.items()}
+        lines += [
+            f"{name}, all cases: {counter_figures.describe_total(part)}" for name, part in [*parts.items()][:MOST_PARTS]
+        ]
+    totals = {case: counter_figures.total(group) for case, group in cases.items()}
     order = sorted(totals, key=lambda case: _moved_bytes(totals[case]) / (least_bytes.get(case) or 1.0), reverse=True)
-    return [*lines, *(f"{c}: {metrics.describe(totals[c], least_bytes.get(c))}" for c in order[:MOST_CASES])]
+    return [*lines, *(f"{c}: {counter_figures.describe(totals[c], least_bytes.get(c))}" for c in order[:MOST_CASES])]
 
 
 def counter_rows(trials: Sequence[Trial]) -> list[str]:
     """Return one line of counters per kernel that has some."""
     counted = [t for t in trials if t.evaluation.counters][:MOST_KERNELS]
-    return [f"{t.kernel.name}: {metrics.describe_total(t.evaluation.counters)}" for t in counted]
+    return [f"{t.kernel.name}: {counter_figures.describe_total(t.evaluation.counters)}" for t in counted]
 
 
 def _by(counted: Sequence[Counters], key: str) -> dict[str, list[Counters]]:

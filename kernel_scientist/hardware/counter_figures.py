@@ -7,7 +7,6 @@ matrix operation counted by a MOPS counter is 512 FLOP; `FETCH_SIZE` and `WRITE_
 
 from collections.abc import Mapping, Sequence
 
-from kernel_scientist.profile.dispatches import combined
 from kernel_scientist.records.gpu import Counters, Figures
 
 MATRIX_FLOP = 512
@@ -16,6 +15,8 @@ CYCLES = ("GRBM_GUI_ACTIVE", "sm__cycles_active.sum")
 """Counters of active cycles, used as weights of shares, never reported as times."""
 STALLS = 3
 """Stall reasons that are named, the most frequent first."""
+SHARES = (".pct", ".ratio", "pct_of_peak_sustained_active", "Percent")
+"""Suffixes of the names of shares, which are averaged over dispatches, not summed."""
 Counts = Mapping[str, float]
 
 
@@ -30,6 +31,17 @@ def total(counters: Sequence[Counters]) -> Figures:
         return Figures()
     weights = [max(c.counts.get(name, 0.0) for name in CYCLES) or 1.0 for c in counters]
     return derive(counters[0].tool, combined([c.counts for c in counters], weights))
+
+
+def combined(counts: Sequence[Mapping[str, float]], weights: Sequence[float] | None = None) -> dict[str, float]:
+    """Return several sets of counts as one: sums, and means of shares (weighted if weights are given)."""
+    weighted = list(zip(counts, weights or [1.0] * len(counts), strict=True))
+    found: dict[str, float] = {}
+    for key in dict.fromkeys(name for one in counts for name in one):
+        values = [(one[key], weight) for one, weight in weighted if key in one]
+        total = sum(value * weight for value, weight in values) / sum(weight for _, weight in values)
+        found[key] = total if key.endswith(SHARES) else sum(value for value, _ in values)
+    return found
 
 
 def describe_total(counters: Sequence[Counters]) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kernel_scientist.campaign import results
+from kernel_scientist.hardware import counter_figures
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.profile import metrics
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.gpu import Counters, Figures
 from kernel_scientist.records.kernel import Kernel
@@ -33,7 +33,7 @@ def test_amd_s_figures_by_hand() -> None:
         "SQ_INSTS_VALU_MFMA_MOPS_F16": 1.0,
         "OccupancyPercent": 37.5,
     }
-    assert metrics.derive("rocprofv3", counts) == Figures(
+    assert counter_figures.derive("rocprofv3", counts) == Figures(
         hbm_read_bytes=6400,
         hbm_written_bytes=2880,
         l2_hit_rate=0.75,
@@ -42,9 +42,9 @@ def test_amd_s_figures_by_hand() -> None:
         matrix_flops=2048,
         occupancy=0.375,
     )
-    elsewhere = metrics.derive("rocprofv3", {"FETCH_SIZE": 2.0, "WRITE_SIZE": 0.5})
+    elsewhere = counter_figures.derive("rocprofv3", {"FETCH_SIZE": 2.0, "WRITE_SIZE": 0.5})
     assert (elsewhere.hbm_read_bytes, elsewhere.hbm_written_bytes) == (2048, 512)
-    assert metrics.derive("rocprofv3", {}) == Figures()
+    assert counter_figures.derive("rocprofv3", {}) == Figures()
 
 
 def test_nvidia_s_figures_by_hand() -> None:
@@ -60,7 +60,7 @@ def test_nvidia_s_figures_by_hand() -> None:
         "sm__warps_active.avg.pct_of_peak_sustained_active": 62.5,
         "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": 4.5,
     }
-    assert metrics.derive("ncu", counts) == Figures(
+    assert counter_figures.derive("ncu", counts) == Figures(
         hbm_read_bytes=4096,
         hbm_written_bytes=1024,
         l2_hit_rate=0.75,
@@ -72,7 +72,7 @@ def test_nvidia_s_figures_by_hand() -> None:
 
 
 def counters(case: str, kernel: str, **counts: float) -> Counters:
-    of = metrics.derive("rocprofv3", counts)
+    of = counter_figures.derive("rocprofv3", counts)
     return Counters(case=case, kernel=kernel, tool="rocprofv3", dispatches=1, counts=counts, figures=of)
 
 
@@ -81,10 +81,10 @@ SMALL = counters("small", "tail", FETCH_SIZE=1.0, WRITE_SIZE=1.0, OccupancyPerce
 
 
 def test_a_total_adds_counts_and_weighs_shares() -> None:
-    total = metrics.total([LARGE, SMALL])
+    total = counter_figures.total([LARGE, SMALL])
     assert (total.hbm_read_bytes, total.hbm_written_bytes) == (4096, 2048)
     assert total.occupancy == pytest.approx((3 * 0.5 + 1 * 0.1) / 4)
-    assert metrics.total([]) == Figures()
+    assert counter_figures.total([]) == Figures()
 
 
 def test_an_older_evaluation_has_no_counters() -> None:
