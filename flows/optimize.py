@@ -25,7 +25,7 @@ from kernel_scientist.campaign import agent_command, champions, conclusion, outl
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import evaluation_context
-from kernel_scientist.campaign.steps import decided
+from kernel_scientist.campaign.steps import infrastructure_as_verdict
 from kernel_scientist.campaign.steps import progress as say
 from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.population import final
@@ -152,6 +152,6 @@ def _final(campaign: Campaign) -> None:
     say.warning("final: timing %s and the reference beside each other, usually a minute or two", names)
     title = f"final: time {names} beside each other"
     timed = partial(campaign.context.steps.time, campaign.context, incumbent.kernel, measure, title)
-    evaluation: Evaluation = decided(timed)()
+    evaluation: Evaluation = infrastructure_as_verdict(timed)()
     campaign.final = final.Final.of(incumbent.kernel.name, evaluation, len(campaign.population))
     campaign.insist(partial(campaign.store.log_final, campaign.run, campaign.final))

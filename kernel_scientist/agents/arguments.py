@@ -7,7 +7,7 @@ from mcp.types import ToolAnnotations
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from kernel_scientist.records.params import ELSEWHERE
+from kernel_scientist.records.params import REMOTE_TARGETS
 
 ProblemName = Annotated[str, Field(description="Name of the problem, as `problems` lists it.")]
 Source = Annotated[str, Field(description="The whole text of the kernel's Python file; or give `file`.")]
@@ -16,8 +16,10 @@ File = Annotated[str, Field(description="Path of the kernel's file instead of `s
 
 def _without_leaderboard(target: str | None) -> str | None:
     """Only who starts the server may have kernels submitted to a public leaderboard."""
-    if target is not None and not re.fullmatch(rf"auto|cpu|cuda|rocm|({'|'.join(('model', *ELSEWHERE))}):.+", target):
-        elsewhere = " or ".join(f"{prefix}:" for prefix in ELSEWHERE)
+    if target is not None and not re.fullmatch(
+        rf"auto|cpu|cuda|rocm|({'|'.join(('model', *REMOTE_TARGETS))}):.+", target
+    ):
+        elsewhere = " or ".join(f"{prefix}:" for prefix in REMOTE_TARGETS)
         known = f"auto, cpu, cuda, rocm, model: with a machine (model:mi300x), or {elsewhere} with a name"
         raise PydanticCustomError("target", "expected {known}", {"known": known})
     return target

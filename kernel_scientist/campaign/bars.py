@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
-from kernel_scientist.campaign.steps import decided
+from kernel_scientist.campaign.steps import infrastructure_as_verdict
 from kernel_scientist.campaign.target import Checked
 from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.problems import reference_kernels
@@ -52,5 +52,5 @@ def _checked(context: EvaluationContext, name: str, file: Path) -> Checked:
     kernel, profile = Kernel(name=name, language=language_of(text), source=text), context.target.profile
     if reason := context.target.why_not_timed(kernel):
         return Bar(name=name, verdict=None, reason=reason), None
-    checked = decided(context.steps.compile)(context, kernel, (*profile.tests, *profile.held_out))
+    checked = infrastructure_as_verdict(context.steps.compile)(context, kernel, (*profile.tests, *profile.held_out))
     return context.target.bar(kernel, checked)

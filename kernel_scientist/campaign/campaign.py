@@ -13,7 +13,7 @@ from kernel_scientist.campaign.ledger import Job, Ledger
 from kernel_scientist.campaign.plan import DESIGN, REPAIR, WRITE, Plan
 from kernel_scientist.campaign.recorder import Recorder
 from kernel_scientist.campaign.role_workshop import RoleWorkshop
-from kernel_scientist.campaign.steps import decided, progress
+from kernel_scientist.campaign.steps import infrastructure_as_verdict, progress
 from kernel_scientist.campaign.tally import Tally
 from kernel_scientist.campaign.target import Timer
 from kernel_scientist.evaluation.timing.plan import TimedSource
@@ -235,7 +235,7 @@ class Campaign:
         task = job.experiment_task().model_copy(update={"experiment": failed.kernel.experiment})
         return self.agent.repair(self.population, task, failed, self.lessons)
 
-    @decided
+    @infrastructure_as_verdict
     def compile(self, kernel: Kernel) -> Evaluation:
         """Compile and check a kernel; it is not executed if its code is its base's or it is prescreened."""
         base = self.population.get(kernel.base).evaluation if kernel.base else None
@@ -253,7 +253,7 @@ class Campaign:
         except InfrastructureError:
             return None  # tuning is optional: the campaign continues without it
 
-    @decided
+    @infrastructure_as_verdict
     def time(self, kernel: Kernel, built: Evaluation) -> Evaluation:
         """Time a kernel against the reference and the incumbent; count it if it becomes the incumbent."""
         steps, measure = self.context.steps, partial(self._promoted, kernel, built)

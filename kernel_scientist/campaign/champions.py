@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kernel_scientist.campaign import preflight
 from kernel_scientist.campaign.evaluation_context import EvaluationContext
-from kernel_scientist.campaign.steps import decided
+from kernel_scientist.campaign.steps import infrastructure_as_verdict
 from kernel_scientist.compilers.fingerprint import fingerprint
 from kernel_scientist.hardware import addresses
 from kernel_scientist.records import environment
@@ -116,7 +116,7 @@ def standing(context: EvaluationContext) -> Trial | None:
     if (text := source(context)) is None:
         return None
     kernel = Kernel(name=STANDING, language=context.params.language, source=text)
-    evaluation: Evaluation = decided(context.steps.compile)(context, kernel)
+    evaluation: Evaluation = infrastructure_as_verdict(context.steps.compile)(context, kernel)
     is_known_wrong = evaluation.verdict not in (Verdict.OK, Verdict.INFRASTRUCTURE)
     return None if is_known_wrong else Trial(kernel=kernel, evaluation=evaluation)
 

@@ -84,6 +84,7 @@ class EvaluationContext(Bench):
             knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
             knowledge_tokens=settings.tokens,
             most_findings=settings.findings,
+            confidence=self.params.harness.confidence,
             published=published.best(published.on(self.problem.published, gpu.name)) if gpu else {},
             compiler=self.target.compiler,
             operators=self.target.operators,

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from kernel_scientist.campaign.tally import Tally
-from kernel_scientist.population.gain import Gain
+from kernel_scientist.population.incumbent_change import IncumbentChange
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.evaluation import Trial
@@ -42,7 +42,7 @@ class Recorder:
         self._written = time.monotonic()
         self._loose = list(loose)
         self._tally = tally or Tally()
-        self.gain = Gain.recorded(run.metrics, population.incumbent())
+        self.incumbent_change = IncumbentChange.recorded(run.metrics, population.incumbent())
         """The latest change of the incumbent."""
         self.pace: deque[tuple[int, float]] = deque(maxlen=PACE)
         """Numbers of kernels and the campaign's seconds, when the latest ones were recorded by this process."""
@@ -63,11 +63,11 @@ class Recorder:
             self.population.add(trial)
             self._loose.append(trial.kernel.name)
             count, now_s = len(self.population), elapsed_s()
-            if (incumbent := self.population.incumbent()) != self.gain.incumbent:
-                self.gain = Gain(incumbent, count, now_s)
+            if (incumbent := self.population.incumbent()) != self.incumbent_change.incumbent:
+                self.incumbent_change = IncumbentChange(incumbent, count, now_s)
             self.pace.append((count, now_s))
             best = run_content.progress(self.population.best())
-            self._points.append((count, best | self.gain.metrics | {"kernels": count, "elapsed_s": now_s}))
+            self._points.append((count, best | self.incumbent_change.metrics | {"kernels": count, "elapsed_s": now_s}))
         if len(self._loose) >= snapshots.KERNELS:
             self.store.log_snapshot(self.run, self.population, self._loose)
             self._loose.clear()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernel_scientist.campaign import bars, results
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.campaign.steps import FUNCTIONS, Steps, decided
+from kernel_scientist.campaign.steps import FUNCTIONS, Steps, infrastructure_as_verdict
 from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.evaluation.timing.plan import TimedSource
@@ -50,11 +50,11 @@ def check(file: str, params: Params, is_executed: bool = True) -> EvaluationResu
         if builder is None:
             raise SetupError(f"target {params.target!r}: kernels are compiled and checked where they are timed")
         step = partial(context.steps.compile, context) if is_executed else builder.compile
-        evaluation = decided(step)(kernel)
+        evaluation = infrastructure_as_verdict(step)(kernel)
         return results.of_evaluation(context, own_name.of(evaluation, Path(file).name), REFERENCE)
 
 
-@decided
+@infrastructure_as_verdict
 def evaluated(
     context: EvaluationContext,
     kernel: Kernel,

@@ -112,7 +112,7 @@ def retried(step: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
-def decided(step: Callable[Arguments, Evaluation]) -> Callable[Arguments, Evaluation]:
+def infrastructure_as_verdict(step: Callable[Arguments, Evaluation]) -> Callable[Arguments, Evaluation]:
     """Return a step whose infrastructure error, if it persists after retries, becomes the verdict."""
 
     @functools.wraps(step)

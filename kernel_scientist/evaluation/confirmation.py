@@ -43,7 +43,7 @@ def measure(evaluator: Evaluator, sources: Sequence[TimedSource], blocks: int) -
     public = plan(evaluator, evaluator.profile.benchmarks, sources, blocks)
     hidden = plan(evaluator, evaluator.profile.held_out, sources, blocks)
     try:
-        run = partial(impossible.timed, evaluator.driver, evaluator.estimator)
+        run = partial(impossible.time_again_if_impossible, evaluator.driver, evaluator.estimator)
         return ProcessSamples(run(public, sources), run(hidden, sources), before.until_now())
     except KernelFailure as failure:
         return failed(failure, Evaluation(verdict=Verdict.OK))

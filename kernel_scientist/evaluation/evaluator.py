@@ -185,7 +185,7 @@ class Evaluator:
         if failure is not None:
             return failed(failure, evaluation)
         found = {"environment": conditions.describe(self.pool)}
-        return timed(evaluation.model_copy(update=found), "compile", start)
+        return with_seconds(evaluation.model_copy(update=found), "compile", start)
 
     def screened(self, evaluation: Evaluation, findings: Sequence[RuleMatch]) -> Evaluation:
         """Return the evaluation with the screen's findings added. Tampering makes the verdict `rejected`."""
@@ -238,7 +238,7 @@ class Evaluator:
             policy.require(self.problem.policy, use)
         except KernelFailure as failure:
             return failed(compat.explained(failure, self.problem), so_far)
-        return timed(so_far, "check", start)
+        return with_seconds(so_far, "check", start)
 
     def time(
         self,
@@ -262,7 +262,9 @@ class Evaluator:
         chosen = self.profile.benchmarks if cases is None else tuple(cases)
         plan = self.plan(chosen, kernel.name, baseline or (against[-1].name if against else None))
         try:
-            samples = impossible.timed(self.driver, self.estimator, plan, [TimedSource.of(kernel), *against])
+            samples = impossible.time_again_if_impossible(
+                self.driver, self.estimator, plan, [TimedSource.of(kernel), *against]
+            )
         except BesideError as error:
             rest = [source for source in against if source.name != error.source or not source.optional]
             if len(rest) == len(against):
@@ -279,7 +281,7 @@ class Evaluator:
         if self._short:
             happened["noise"] = self._short[1]
         in_force = {"environment": happened, "sandbox": self.pool.layers}
-        return timed(evaluation.model_copy(update=in_force), "time", start)
+        return with_seconds(evaluation.model_copy(update=in_force), "time", start)
 
     def plan(self, cases: Sequence[Case], candidate: str, baseline: str | None, margins: bool = True) -> TimingPlan:
         """Return the plan of a timing: cases, candidate, stages and the test that decides."""
@@ -335,7 +337,7 @@ class Evaluator:
         return self.reference()
 
 
-def timed(evaluation: Evaluation, step: str, start: float) -> Evaluation:
+def with_seconds(evaluation: Evaluation, step: str, start: float) -> Evaluation:
     """Return the evaluation with the seconds since `start` as those of a step."""
     seconds = {**evaluation.seconds, step: round(time.monotonic() - start, 3)}
     return evaluation.model_copy(update={"seconds": seconds})

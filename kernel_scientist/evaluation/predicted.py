@@ -14,7 +14,7 @@ from kernel_scientist.evaluation.correctness.memory_report import MemoryReports
 from kernel_scientist.evaluation.correctness.timed_cases import TimedCases
 from kernel_scientist.evaluation.counted import CallCounts, CountedPredictor
 from kernel_scientist.evaluation.driver import Driver
-from kernel_scientist.evaluation.evaluator import Evaluator, timed
+from kernel_scientist.evaluation.evaluator import Evaluator, with_seconds
 from kernel_scientist.evaluation.previewed import with_report
 from kernel_scientist.evaluation.screen.screening import screen
 from kernel_scientist.evaluation.timed_inputs import TimedInputs
@@ -69,7 +69,7 @@ class PredictedEvaluator:
             evaluation = self._previewed(kernel, empty)
             findings = screening.result()
         known = {"machine": f"model of {self.gpu.name}", **evaluation.environment}
-        evaluation = timed(evaluation.model_copy(update={"environment": known}), "compile", start)
+        evaluation = with_seconds(evaluation.model_copy(update={"environment": known}), "compile", start)
         return self.checker.screened(evaluation, findings)
 
     def _previewed(self, kernel: Kernel, so_far: Evaluation) -> Evaluation:
@@ -126,7 +126,7 @@ class PredictedEvaluator:
         try:
             words = self._on_timed_cases(kernel, work, reports.kernels)
             checked = checked.model_copy(update={"coverage": "; ".join((checked.coverage, words))})
-            return timed(self._with_counts(checked, self._counted(kernel, report, work)), "check", start)
+            return with_seconds(self._with_counts(checked, self._counted(kernel, report, work)), "check", start)
         except KernelFailure as failure:
             return failed(failure, checked)
 

@@ -7,7 +7,7 @@ from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.names import FILE
-from kernel_scientist.records.params import ELSEWHERE, Params
+from kernel_scientist.records.params import REMOTE_TARGETS, Params
 
 MODEL, BOARD = "model:", "kernelbot"
 NEEDED = {"cpp": "cpu", "hip": "rocm", "cuda": "cuda"}
@@ -62,7 +62,7 @@ def resolve(name: str, language: str) -> Address:
     if name.startswith(MODEL):
         return _modelled(name, language)
     module, _, remote = name.partition(":")
-    if module in ELSEWHERE:
+    if module in REMOTE_TARGETS:
         return Address(FILE.encode(f"{module}-{remote}"), "cpu", "", module, remote=remote)
     if name == BOARD:
         return of_board("MI300", language)

@@ -1,6 +1,6 @@
 """Peaks and bandwidths that were measured on this machine: what kernels can reach, beside floors that none can beat.
 
-`evaluate.timing.measured_peaks` measures them once a day; this is the record and where it is kept.
+`evaluation.timing.measured_peaks` measures them once a day; this is the record and where it is kept.
 """
 
 import contextlib

@@ -207,7 +207,7 @@ class Population:
         return dict(self._tuned)
 
     def has_source(self, key: str) -> bool:
-        """Whether a source with this digest or fingerprint (`compile.fingerprint`) was tried and judged."""
+        """Whether a source with this digest or fingerprint (`compilers.fingerprint`) was tried and judged."""
         return key in self._sources
 
     def verdicts(self) -> dict[str, int]:

@@ -25,13 +25,13 @@ ADAPTER = "\n\nfrom reference import adapted as _adapted\n\ncustom_kernel = _ada
 COMPILING = "_forward = torch.compile(_forward, dynamic=False)\ncustom_kernel = ref_kernel\n"
 CONTRACT = (
     "The reference is the file's class Model. A kernel gets data = (*inputs, parameters, init_inputs): the tensors of "
-    "get_inputs(), a dict of Model's parameters and buffers by name (their values differ from call to call), and the "
-    "list of get_init_inputs(); it returns what Model.forward returns. Instead of custom_kernel(data) the file may "
-    "define a class ModelNew with Model's constructor, forward and parameter names: one object is constructed for each "
-    "distinct init_inputs, at the first call with them; each call, which is timed, runs forward with that call's "
-    "parameters and without gradients, so nothing made of parameters in the constructor holds. Tolerance, by the type "
-    "of the reference's output: |output - reference| <= t + t * |reference| for every element, with t = 1e-4 for "
-    "float32 and 1e-2 for float16 and bfloat16."
+    "get_inputs(), a dict of Model's parameters and buffers by name (other values in each call: the constructor's, "
+    "each times 0.75 to 1.25), and the list of get_init_inputs(); it returns what Model.forward returns. Instead of "
+    "custom_kernel(data) the file may define a class ModelNew with Model's constructor, forward and parameter names: "
+    "one object is constructed for each distinct init_inputs, at the first call with them; only forward is timed, "
+    "without gradients. The parameters change before each call, so nothing that is made of them in the constructor "
+    "(packed, converted) holds. Tolerance, by the type of the reference's output: |output - reference| <= t + t * "
+    "|reference| for every element, with t = 1e-4 for float32 and 1e-2 for float16 and bfloat16."
 )
 NAMED = re.compile(r"^\d+_[\w .+-]+\.py$")
 PRECISIONS = {"fp32": "torch.float32", "fp16": "torch.float16", "bf16": "torch.bfloat16"}

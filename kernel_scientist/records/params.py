@@ -17,7 +17,7 @@ from kernel_scientist.records.yaml_text import read_mapping
 Strategy = Literal["scientist", "hypotheses", "tree", "islands", "fsr", "best_of_n", "greedy", "agent"]
 PLAYBOOK = "playbook"
 """The model name that selects the rule-based agent instead of a model."""
-ELSEWHERE = ("pool",)
+REMOTE_TARGETS = ("pool",)
 """Prefixes of targets on other hosts. Each is the name of the module of `campaign.targets` that opens it."""
 WRITER = "writer"
 """The designer's model name that leaves the hypothesis to the writer: one model call a kernel."""
@@ -285,9 +285,11 @@ class Kernelbot(Section):
 
 
 def _target(name: str) -> str:
-    if not re.fullmatch(rf"auto|cpu|cuda|rocm|model:[a-z0-9]+|(?:{'|'.join(ELSEWHERE)}):[^/%&<>\s]+|kernelbot", name):
+    if not re.fullmatch(
+        rf"auto|cpu|cuda|rocm|model:[a-z0-9]+|(?:{'|'.join(REMOTE_TARGETS)}):[^/%&<>\s]+|kernelbot", name
+    ):
         known = "auto, cpu, cuda, rocm, model: with a machine (model:mi300x), kernelbot"
-        known += "".join(f", {name}: with a name" for name in ELSEWHERE)
+        known += "".join(f", {name}: with a name" for name in REMOTE_TARGETS)
         raise PydanticCustomError("target", "expected {known}", {"known": known})
     return name
 

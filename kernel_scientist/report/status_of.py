@@ -10,7 +10,7 @@ from kernel_scientist.campaign import conclusion, ending, tally
 from kernel_scientist.campaign.campaign import WAITING, Campaign
 from kernel_scientist.campaign.ending import Ending
 from kernel_scientist.population.final import Final
-from kernel_scientist.population.gain import Gain
+from kernel_scientist.population.incumbent_change import IncumbentChange
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records import environment
 from kernel_scientist.records.campaign_result import CampaignResult
@@ -56,7 +56,7 @@ class _CampaignFacts(NamedTuple):
             written_s=time.time(),
             elapsed_s=elapsed_s,
             kernels=count,
-            champion=_champion(population, self.final, Gain.recorded(metrics, population.incumbent())),
+            champion=_champion(population, self.final, IncumbentChange.recorded(metrics, population.incumbent())),
             per_minute=60 * count / elapsed_s if count and elapsed_s else None,
             per_minute_now=status.pace(self.pace),
             budget_kernels=Limit(used=count + self.at_work, limit=self.limits.get("kernels")),
@@ -74,7 +74,7 @@ def of_campaign(campaign: Campaign, state: str = status.RUNNING) -> Status:
     recorder, params, plan = campaign.recorder, campaign.params, campaign.plan
     spent = campaign.replies.spending(campaign.name)
     spending = run_content.spending(spent) if spent else {}
-    metrics = {**campaign.run.metrics, **spending, **campaign.tally.metrics(), **recorder.gain.metrics}
+    metrics = {**campaign.run.metrics, **spending, **campaign.tally.metrics(), **recorder.incumbent_change.metrics}
     how = ending.of(campaign.run) if state != status.RUNNING else Ending(resume=_going_on(campaign))
     facts = _CampaignFacts(
         campaign.population,
@@ -144,7 +144,7 @@ def _in_progress(campaign: Campaign) -> dict[str, str]:
     return {name: f"{doing.get(name, WAITING)}: {job.title}" for name, job in sorted(jobs.items())}
 
 
-def _champion(population: Population, final: Final | None, gain: Gain) -> Champion | None:
+def _champion(population: Population, final: Final | None, change: IncumbentChange) -> Champion | None:
     best = population.get(final.champion) if final else population.best()
     if best is None:
         return None
@@ -160,9 +160,9 @@ def _champion(population: Population, final: Final | None, gain: Gain) -> Champi
         interval=interval,
         text=tables.speed_text(best) if ratio is None else factor(ratio, interval),
         measured_in="the final" if timed_in_final else "its own run",
-        by_final=name != gain.incumbent,
-        since_kernels=gain.kernels,
-        since_s=gain.elapsed_s,
+        by_final=name != change.incumbent,
+        since_kernels=change.kernels,
+        since_s=change.elapsed_s,
     )
 
 

@@ -81,6 +81,8 @@ class Assignment:
     knowledge: tuple[Document, ...] = ()
     knowledge_tokens: int = 0
     most_findings: int = 0
+    confidence: float = 0.95
+    """Of the intervals of measured ratios."""
     published: Mapping[str, PublishedTime] = field(default_factory=dict[str, PublishedTime])
     """The best time that somebody published for a case on the target's GPU, by name of the case."""
     compiler: str = ""

@@ -37,7 +37,7 @@ def settings(lab: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Para
     monkeypatch.setattr(targets, "__path__", [*targets.__path__, str(modules)])
     monkeypatch.delitem(sys.modules, f"{targets.__name__}.ssh", raising=False)
     for module in (params, addresses):
-        monkeypatch.setattr(module, "ELSEWHERE", (*params.ELSEWHERE, "ssh"))
+        monkeypatch.setattr(module, "REMOTE_TARGETS", (*params.REMOTE_TARGETS, "ssh"))
     command = f'#!/bin/sh\nexec "{sys.executable}" -m kernel_scientist "$@"\n'
     for name, text in {"ssh": SSH, "kernel-scientist": command}.items():
         (programs / name).write_text(text)

@@ -8,7 +8,7 @@ import torch
 from kernel_scientist.evaluation.inputs import InputSet
 from kernel_scientist.evaluation.timing.estimate import Samples
 from kernel_scientist.evaluation.timing.plan import TimingPlan
-from kernel_scientist.evaluation.timing.schedule import decided, hopeless
+from kernel_scientist.evaluation.timing.schedule import hopeless, needs_no_further_stage
 from kernel_scientist.records.kernel import Case
 from kernel_scientist.workers.client import Row
 from kernel_scientist.workers.native import Reading
@@ -44,7 +44,7 @@ def plan(*margins: float, drop_below: float = 0.0) -> TimingPlan:
     [(1.03, 1, False), (1.03, 2, True), (0.97, 1, True), (1.0, 1, True), (1.5, 1, False), (1.5, 2, True)],
 )
 def test_a_gain_takes_two_stages_and_a_loss_one(gain: float, stage: int, ends: bool) -> None:
-    assert decided(plan(0.005, 0.005, 0.005), timed(gain, stage), stage) is ends
+    assert needs_no_further_stage(plan(0.005, 0.005, 0.005), timed(gain, stage), stage) is ends
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_a_gain_takes_two_stages_and_a_loss_one(gain: float, stage: int, ends: b
 )
 def test_while_the_device_would_be_idle_only_a_result_ends_a_timing(gain: float, stage: int, ends: bool) -> None:
     idle = replace(plan(0.005, 0.005, 0.005), is_idle=lambda: True)
-    assert decided(idle, timed(gain, stage), stage) is ends
+    assert needs_no_further_stage(idle, timed(gain, stage), stage) is ends
 
 
 def test_a_noisy_first_stage_does_not_end_a_gain_that_the_last_one_can_show() -> None:
-    assert not decided(plan(0.29, 0.005, 0.005), timed(1.03, 1), 1)
-    assert decided(plan(0.005, 0.29, 0.29), timed(1.03, 1), 1)
+    assert not needs_no_further_stage(plan(0.29, 0.005, 0.005), timed(1.03, 1), 1)
+    assert needs_no_further_stage(plan(0.005, 0.29, 0.29), timed(1.03, 1), 1)
 
 
 @pytest.mark.parametrize(("gain", "blocks", "dropped"), [(0.5, 2, True), (0.5, 1, False), (0.8, 2, False)])
@@ -80,7 +80,7 @@ def test_a_disturbed_row_drops_no_candidate_whose_interval_reaches_the_baseline(
 
 def test_without_a_baseline_nothing_is_decided() -> None:
     alone = TimingPlan((CASE,), "candidate", None, 4, 1, 3, 0.98)
-    assert not decided(alone, timed(2.0, 2), 2) and not hopeless(alone, timed(0.1, 1), 2)
+    assert not needs_no_further_stage(alone, timed(2.0, 2), 2) and not hopeless(alone, timed(0.1, 1), 2)
 
 
 def test_inputs_within_a_dict_count_towards_the_bytes_of_a_row() -> None:

@@ -209,7 +209,7 @@ def test_designer_writer_and_repairer_get_what_the_papers_give_them(on_cpu: dict
         "f001",
     ):
         assert text in write
-    for text in ("B.2", "__m128i", "CRITIQUE:", "DECLINE:", "What it changes in k00003, which is correct"):
+    for text in ("B.2", "__m128i", "CRITIQUE:", "DECLINE:", "Its changes to the base (k00003, a correct kernel)"):
         assert text in repair
 
 

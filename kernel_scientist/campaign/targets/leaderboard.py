@@ -13,7 +13,7 @@ from kernel_scientist.campaign.kernelbot.api import Api, Submission, credentials
 from kernel_scientist.campaign.kernelbot.leaderboard import LeaderboardClient, Register
 from kernel_scientist.campaign.kernelbot.submitted_source import AS_SUBMISSION, refusal, submitted
 from kernel_scientist.campaign.target import Procedure, Target, TuningSearch
-from kernel_scientist.campaign.targets import here
+from kernel_scientist.campaign.targets import on_this_host
 from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.hardware.addresses import Address
@@ -30,7 +30,7 @@ from kernel_scientist.sandbox.failure import KernelFailure, failed
 if TYPE_CHECKING:
     from kernel_scientist.evaluation.predicted import PredictedEvaluator
 
-require = here.require
+require = on_this_host.require
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def opened(params: Params, problem: Problem, address: Address, connect: Connect 
     """Open the leaderboard of the parameters or else of lab.yml. Raises SetupError."""
     assert address.gpu is not None
     board = params.kernelbot.leaderboard or problem.leaderboard.name
-    with here.workers(params, problem, address) as pool:
+    with on_this_host.workers(params, problem, address) as pool:
         from kernel_scientist.evaluation.predicted import PredictedEvaluator
 
         if not board:

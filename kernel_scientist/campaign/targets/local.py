@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from kernel_scientist.campaign.target import Builder, Checked, Procedure, Target, Timer, TuningSearch
-from kernel_scientist.campaign.targets import here
+from kernel_scientist.campaign.targets import on_this_host
 from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.campaign.tuning import tuner
 from kernel_scientist.evaluation.timing.plan import Hold, TimedSource
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from kernel_scientist.evaluation.evaluator import Evaluator
 
 progress = logging.getLogger("kernel_scientist.progress")
-require = here.require
+require = on_this_host.require
 
 
 @contextmanager
 def opened(params: Params, problem: Problem, address: Address, connect: Connect | None) -> Generator[Target]:
     """Open the evaluator of a device; a kernel for a GPU in the tables is previewed before it runs."""
-    with here.workers(params, problem, address) as pool:
+    with on_this_host.workers(params, problem, address) as pool:
         from kernel_scientist.evaluation.evaluator import Evaluator
         from kernel_scientist.evaluation.previewed import PreviewedBuilder
 
@@ -60,7 +60,7 @@ class Local(Target):
     @property
     @override
     def compiler(self) -> str:
-        return here.compiler(self.params.language)
+        return on_this_host.compiler(self.params.language)
 
     @override
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from kernel_scientist.campaign.target import Checked, Procedure, Target, TuningSearch
-from kernel_scientist.campaign.targets import here
+from kernel_scientist.campaign.targets import on_this_host
 from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.hardware.addresses import Address
@@ -23,14 +23,14 @@ from kernel_scientist.records.params import Params
 if TYPE_CHECKING:
     from kernel_scientist.evaluation.predicted import PredictedEvaluator
 
-require = here.require
+require = on_this_host.require
 
 
 @contextmanager
 def opened(params: Params, problem: Problem, address: Address, connect: Connect | None) -> Generator[Target]:
     """Open the evaluator of a modelled GPU."""
     assert address.gpu is not None
-    with here.workers(params, problem, address) as pool:
+    with on_this_host.workers(params, problem, address) as pool:
         from kernel_scientist.evaluation.predicted import PredictedEvaluator
 
         evaluator = PredictedEvaluator(problem, params.profile, params.harness, pool, address.gpu)
@@ -49,7 +49,7 @@ class Modelled(Target):
     @property
     @override
     def compiler(self) -> str:
-        return here.compiler(self.params.language)
+        return on_this_host.compiler(self.params.language)
 
     @override
     def close(self) -> None:

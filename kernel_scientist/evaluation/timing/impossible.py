@@ -12,7 +12,9 @@ from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox.failure import KernelFailure
 
 
-def timed(driver: Driver, estimator: Estimator, plan: TimingPlan, sources: Sequence[TimedSource]) -> Samples:
+def time_again_if_impossible(
+    driver: Driver, estimator: Estimator, plan: TimingPlan, sources: Sequence[TimedSource]
+) -> Samples:
     """Time all sources by the plan (`schedule.run`), twice if a time of the candidate is impossible.
 
     Raises KernelFailure when the candidate fails, or one of its cases is impossible both times.

@@ -45,7 +45,7 @@ def run(driver: Driver, plan: TimingPlan, sources: Sequence[TimedSource]) -> Sam
             timing.workers = {source.name: worker for source, worker in zip(sources, workers, strict=True)}
             if timing.stage(stage, sources):
                 break
-        if decided(plan, timing.samples, stage + 1):
+        if needs_no_further_stage(plan, timing.samples, stage + 1):
             break
     return timing.samples
 
@@ -201,7 +201,7 @@ def hopeless(plan: TimingPlan, samples: Samples, blocks: int) -> bool:
     return high < plan.drop_below
 
 
-def decided(plan: TimingPlan, samples: Samples, stage: int) -> bool:
+def needs_no_further_stage(plan: TimingPlan, samples: Samples, stage: int) -> bool:
     """Whether no further stage is needed: the candidate is slower, is faster in two sets of workers, or is unlikely to
     be found faster while others want the device.
     """

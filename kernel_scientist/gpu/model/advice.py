@@ -13,7 +13,7 @@ MEANING = {
     "lds": "local memory's bandwidth: wider accesses, another layout, fewer trips through it",
     "matrix": "the matrix units: a narrower type where the tolerance allows it, less padding, a fuller last wave",
     "vector": "vector instructions: conversions, addresses, masks, functions; what a loop repeats belongs before it",
-    "latency": "what a program does one after the other: more programs per CU, loads ahead of use, fewer rounds",
+    "latency": "what a program does one after the other: more programs per CU, fewer rounds",
     "launch": "the launches themselves: fewer, fused",
 }
 OF_PRODUCTS = {
@@ -26,15 +26,23 @@ CLOSE = 0.6
 """Share of the largest limit from which another limit is named as well."""
 WORTH = 0.02
 """Share of the time that one more workgroup must save to be named."""
+WAITS = 0.05
+"""Share of a program's time from which its waits for memory are worth a remedy."""
 TAIL = 0.1
 """Idle share of the units from which it is reported."""
 
 
 def words(
-    gpu: Gpu, code: CodeObject, shape: Placement, limit: str, breakdown: dict[str, float], gain: float
+    gpu: Gpu, code: CodeObject, shape: Placement, limit: str, breakdown: dict[str, float], gain: float, waits: float
 ) -> tuple[str, ...]:
-    """Return the limits, largest first, each with a remedy. `gain`: share of the time that `roomier` code saves."""
+    """Return the limits, largest first, each with a remedy.
+
+    `gain`: share of the time that `roomier` code saves. `waits`: share of a program's own time in which it waits.
+    """
     meaning = MEANING | OF_PRODUCTS if code.mfma else MEANING
+    if waits >= WAITS:
+        ahead = f"{meaning['latency']}, loads ahead of use (waits for memory are {100 * waits:.0f} % of it)"
+        meaning = {**meaning, "latency": ahead}
     said = [f"limited by {meaning[limit]} ({breakdown[limit]:.3g} us)"]
     others = sorted((k for k in breakdown if k in meaning and k != limit), key=lambda k: -breakdown[k])
     close = [k for k in others if breakdown[k] > CLOSE * breakdown[limit]]

@@ -213,6 +213,8 @@ def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[KernelLoad], consta
     roomier = advice.roomier(worst.code)
     saved = max(times) - estimate(gpu, replace(worst, code=roomier), constants).time_us if roomier else 0.0
     gain = saved / (launch + sum(times))
+    alone, placement = each[longest].alone, each[longest].placement
+    waits = alone.wait / alone.us if alone.us else 0.0
     return Prediction(
         case=case,
         machine=gpu.name,
@@ -221,7 +223,7 @@ def predict(gpu: Gpu, case: str, work: Work, loads: Sequence[KernelLoad], consta
         floor_us=round(roofline_us(work, gpu), 3),
         limited_by=limit,
         breakdown_us={name: round(us, 3) for name, us in breakdown.items()},
-        words=advice.words(gpu, worst.code, each[longest].placement, limit, breakdown, gain),
+        words=advice.words(gpu, worst.code, placement, limit, breakdown, gain, waits),
         calibration=constants.kind,
         calibrated=constants.calibrated,
     )

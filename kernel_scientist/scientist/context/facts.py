@@ -21,7 +21,7 @@ from kernel_scientist.hardware.peaks import (
 from kernel_scientist.population.entry import order, over_base, score
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.evaluation import Trial, geomean
-from kernel_scientist.records.kernel import REFERENCE, Verdict
+from kernel_scientist.records.kernel import REFERENCE, Verdict, Work
 from kernel_scientist.scientist.context import gpu_facts
 from kernel_scientist.scientist.context.outcomes import NOT_PAIRED, conditions, fastest, outcome, spread, title
 from kernel_scientist.scientist.context.problem_facts import as_reference
@@ -120,6 +120,7 @@ def selection(assignment: Assignment, population: Population) -> dict[str, Any]:
         "cases": cases,
         "kernels": [_row(t, cases, places) for t in trials],
         "incumbent": f"{best.kernel.name} is {fastest(best)}" if best else "",
+        "confidence": f"{100 * assignment.confidence:g} %",
         "conditions": conditions(population),
         "left_out": len(population) - len(trials),
         "limited": any(t.evaluation.predictions for t in trials),
@@ -186,7 +187,7 @@ def case_table(assignment: Assignment, population: Population, trials: Iterable[
 
     `columns`: the kernels' names. `rows`: the geometric mean, then one row per timed case. `sources`:
     those of the published times. `floors`: what the floors are bounds of; empty if there are none. `rates`: those of a
-    CPU's floors.
+    CPU's floors. `confidence`: of the gains' intervals.
     """
     columns = {t.kernel.name: t.evaluation.times_us for t in trials}
     works = {c.name: assignment.problem.work(c) for c in assignment.profile.benchmarks}
@@ -197,15 +198,32 @@ def case_table(assignment: Assignment, population: Population, trials: Iterable[
     times = [[column[row] for column in cells] for row in range(1 + len(works))]
     bounds = ["", *(limit(work, assignment.peaks) for work in works.values())]
     known = _cells({case: p.us for case, p in published.items()}, [*works])
-    rows = zip(["geometric mean", *works], times, _cells(floors, [*works]), bounds, known, strict=True)
+    reachable = _reachable(assignment, works) if floors else {}
+    measured_us = [[column[row] for column in reachable.values()] for row in range(1 + len(works))]
+    rows = zip(["geometric mean", *works], times, _cells(floors, [*works]), bounds, measured_us, known, strict=True)
+    names = "case", "times", "floor", "bound", "reachable", "published"
     return {
         "columns": list(columns),
-        "rows": [dict(zip(("case", "times", "floor", "bound", "published"), row, strict=True)) for row in rows],
+        "reachable": list(reachable),
+        "rows": [dict(zip(names, row, strict=True)) for row in rows],
+        "confidence": f"{100 * assignment.confidence:g} %",
         "conditions": conditions(population),
         "floors": _floors(assignment) if floors else "",
         "rates": _rates(assignment.peaks) if floors and assignment.gpu is None else "",
         "sources": list(dict.fromkeys(p.origin for p in published.values())),
     }
+
+
+def _reachable(assignment: Assignment, works: Mapping[str, Work]) -> dict[str, list[str]]:
+    """Return the times of each case's bytes and operations at a CPU's measured rates; empty if nothing was measured."""
+    cpu = assignment.cpu
+    if assignment.gpu is not None or (peaks := cpu.measured or measured.kept(cpu.model, cpu.cores)) is None:
+        return {}
+    times = {"bytes": {case: work.bytes / peaks.memory_gbps * 1e-3 for case, work in works.items()}}
+    for name in ("fp32", "bf16"):
+        if rate := peaks.gflops.get(name):
+            times[f"{name} arithmetic"] = {case: work.flops / rate * 1e-3 for case, work in works.items()}
+    return {name: _cells(of, [*works]) for name, of in times.items()}
 
 
 def _rates(peaks: Machine) -> str:

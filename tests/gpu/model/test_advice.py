@@ -58,9 +58,9 @@ def predicted(some: CodeObject) -> tuple[str, ...]:
 def test_advice_is_for_the_kernel_at_hand() -> None:
     plain, multiplies = code(mfma={}), code(mfma={"v_mfma_f32_16x16x32_fp8_fp8": 16})
 
-    def words(some: CodeObject, limit: str) -> str:
+    def words(some: CodeObject, limit: str, waits: float = 0.0) -> str:
         every = {limit: 1.0}
-        return "\n".join(advice.words(gpus.MI300X, some, Placement.of(gpus.MI300X, some, 64), limit, every, 0.0))
+        return "\n".join(advice.words(gpus.MI300X, some, Placement.of(gpus.MI300X, some, 64), limit, every, 0.0, waits))
 
     for limit in ("vector", "l2", "cache"):
         found = words(plain, limit)
@@ -68,6 +68,8 @@ def test_advice_is_for_the_kernel_at_hand() -> None:
         assert "several programs for one row" in found
         assert "split-K" in words(multiplies, limit)
     assert "around the matrix units" in words(multiplies, "vector")
+    assert "loads ahead of use" not in words(plain, "latency", 0.01)
+    assert "loads ahead of use (waits for memory are 40 % of it)" in words(plain, "latency", 0.4)
 
 
 def test_what_would_let_another_workgroup_in_is_said_in_numbers() -> None:

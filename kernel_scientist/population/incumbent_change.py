@@ -7,7 +7,7 @@ KERNELS, SECONDS = "best_since_kernels", "best_since_s"
 """Metrics of a campaign's run."""
 
 
-class Gain(NamedTuple):
+class IncumbentChange(NamedTuple):
     """A change of the incumbent."""
 
     incumbent: str | None
@@ -18,9 +18,9 @@ class Gain(NamedTuple):
     """The campaign's wall time in seconds when it was recorded."""
 
     @staticmethod
-    def recorded(metrics: Mapping[str, float], incumbent: str | None) -> "Gain":
-        """Return the change that the metrics of a campaign's run tell."""
-        return Gain(incumbent, int(metrics.get(KERNELS, 0)), metrics.get(SECONDS, 0.0))
+    def recorded(metrics: Mapping[str, float], incumbent: str | None) -> "IncumbentChange":
+        """Return the change that the metrics of a campaign's run state."""
+        return IncumbentChange(incumbent, int(metrics.get(KERNELS, 0)), metrics.get(SECONDS, 0.0))
 
     @property
     def metrics(self) -> dict[str, float]:
