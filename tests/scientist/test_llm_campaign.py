@@ -31,6 +31,7 @@ from tests.conftest import ROOT, Cli, lab_environment, new_lab
 from tests.scientist.model_server import Response, serving
 from tests.scientist.scripted_campaign import NewPlans, killed, settings, stored
 from tests.scientist.scripted_model import ScriptedModel
+from tests.scientist.tool_user import NewPlansByTools, role_with_tools
 from tests.trials import trial, undescribed
 
 pytestmark = pytest.mark.slow
@@ -127,19 +128,26 @@ def test_a_killed_and_resumed_campaign_pays_nothing_twice(lab: Path, cli: Cli, p
     assert len(server.requests) - len(keys) in (0, 1), (before, len(server.requests), len(keys))
 
 
-GENERATIONS = 30
+GENERATIONS = {"answers": 30, "tools": 20}
 """Enough that a fast host does not end the campaign before the last kill."""
+WITH_TOOLS = ("designer", "writer", "repairer")
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(2400)
-def test_twenty_kills_lose_and_double_nothing(tmp_path: Path, prefect_api: str) -> None:
-    """A campaign with eight calls in flight, killed at twenty random moments: nothing doubled, nothing paid twice."""
-    kills, rng, recorded = 20, Random(7), dict[str, str]()
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("by", GENERATIONS)
+def test_twenty_kills_lose_and_double_nothing(by: str, tmp_path: Path, prefect_api: str) -> None:
+    """A campaign with eight calls in flight, killed at twenty random moments: nothing doubled, nothing paid twice.
+
+    `by`: whether roles answer at once, or by conversations in which they call tools.
+    """
+    kills, rng, recorded, generations = 20, Random(7), dict[str, str](), GENERATIONS[by]
     kinds = ("good", "compile error", "wrong", "unreadable", "good", "crash", "good", "cheat", "good")
     lab = new_lab(tmp_path / "lab")
-    with serving(NewPlans(kinds)) as server:
-        arguments = settings(server, f"search.generations={GENERATIONS}", "llm.concurrency=8")
+    with serving(NewPlansByTools(kinds) if by == "tools" else NewPlans(kinds)) as server:
+        arguments = settings(server, f"search.generations={generations}", "llm.concurrency=8")
+        for name in WITH_TOOLS if by == "tools" else ():
+            arguments += ["--set", f"llm.{name}={role_with_tools(server, True)}"]
         command = [sys.executable, "-m", "kernel_scientist", "optimize", "--json", *arguments]
         environment = lab_environment(lab, PREFECT_API_URL=prefect_api)
         for _ in range(kills):
@@ -166,14 +174,14 @@ def test_twenty_kills_lose_and_double_nothing(tmp_path: Path, prefect_api: str) 
         result, requests = json.loads(done.stdout), len(server.requests)
     parent, children, store = stored(lab)
     digests = {r.data.tags["kernel"]: r.data.tags["digest"] for r in children}
-    kernels = 2 + 3 * GENERATIONS
+    kernels = 2 + 3 * generations
     assert (
         list(digests) == [f"k{n:05d}" for n in range(1, kernels + 1)] and len(children) == result["kernels"] == kernels
     )
     assert recorded.items() <= digests.items() and len(set(digests.values())) == kernels
     population = store.population(parent)
     experiments = [(t.kernel.base, t.kernel.experiment.title) for t in population if t.kernel.experiment]
-    assert len(set(experiments)) == len(experiments) == 3 * GENERATIONS
+    assert len(set(experiments)) == len(experiments) == 3 * generations
     replies = ResponseCache(lab / "data/replies").paid_by(parent.campaign)
     assert len({stable_key(r.call_key) for r in replies}) == len({r.request.key for r in replies}) == len(replies)
     assert 0 <= requests - len(replies) <= 8 * kills  # eight requests may be in flight at a kill

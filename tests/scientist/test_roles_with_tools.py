@@ -3,7 +3,7 @@
 import json
 import types
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -12,100 +12,14 @@ from kernel_scientist.campaign.role_workshop import RoleWorkshop
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import load as load_params
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
-from kernel_scientist.scientist.llm.tool_calls import ToolCall, wanted, written
+from kernel_scientist.scientist.llm.tool_calls import wanted
 from kernel_scientist.scientist.llm.workbench import NO_VERDICT
 from tests.conftest import Cli
-from tests.scientist.model_server import ModelServer, Response, serving
+from tests.scientist.model_server import ModelServer, serving
 from tests.scientist.scripted_campaign import killed, settings, stored
-from tests.scientist.scripted_model import ScriptedModel
+from tests.scientist.tool_user import LOOPS, ToolUser, role_with_tools
 
 pytestmark = pytest.mark.slow
-LOOPS = "loops"
-"""The kind of an experiment whose writer goes on calling tools."""
-DESIGNERS = [
-    ToolCall("compile", '{"kernel": "k00001"}'),
-    ToolCall("profile", '{"kernel": "k00002"}'),
-    ToolCall("search", '{"words": "cache"}'),
-    ToolCall("check", '{"kernel": "k00001"}'),
-]
-"""What a designer calls first; the last one it does not have."""
-
-
-class ToolUser(ScriptedModel):
-    """Writes by tools: wrong calls and right ones at once, then what the tools say decides what it does.
-
-    `functions`: whether it calls functions, or writes its calls.
-    """
-
-    def __init__(self, kinds: tuple[str, ...], functions: bool) -> None:
-        super().__init__(kinds)
-        self.functions = functions
-        self.said: list[str] = []
-        """Results that it got."""
-
-    def __call__(self, request: dict[str, Any], number: int) -> Response:
-        """Answer; a designer, a writer and a repairer call tools first."""
-        messages = request["messages"]
-        if not messages[1]["content"].startswith(("# Design", "# Implement", "# Repair")):
-            assert "tools" not in request
-            return super().__call__(request, number)
-        assert ("tools" in request) == self.functions
-        asked = [call["id"] for one in messages for call in one.get("tool_calls") or ()]
-        answered = [one["tool_call_id"] for one in messages if one["role"] == "tool"]
-        if asked != answered:  # as providers do
-            return Response("each tool call needs a result", status=400)
-        assert ("## How to call a tool" in messages[1]["content"]) != self.functions
-        turn = sum(message["role"] == "assistant" for message in messages)
-        if turn:
-            last = next(n for n in range(len(messages), 0, -1) if messages[n - 1]["role"] == "assistant")
-            self.said += [one["content"] for one in messages[last:]]
-        if messages[1]["content"].startswith("# Design"):
-            return super().__call__(request, number) if turn else self._calls(DESIGNERS)
-        kind = self._plan(messages[1]["content"])[1]
-        answer = "" if kind == LOOPS else super().__call__(request, number).text
-        source = answer.split("```python\n")[1].split("\n```")[0] + "\n" if "```python" in answer else ""
-        if kind == LOOPS:
-            return self._calls([ToolCall("search", json.dumps({"words": f"cache {turn}"}))])
-        if turn == 0:
-            broken = source.replace("def custom_kernel", "this is no Python\ndef custom_kernel", 1)
-            return self._calls(
-                [
-                    ToolCall("check", json.dumps({"source": source})),
-                    ToolCall("compile", json.dumps({"source": broken})),
-                    ToolCall("sing", "{}"),
-                    ToolCall("read", '{"name": '),
-                    ToolCall("read", json.dumps({"name": "k00001", "lines": 5})),
-                    ToolCall("profile", json.dumps({"source": source})),  # offered on model targets only
-                    ToolCall("time", json.dumps({"source": source})),
-                ]
-            )
-        return self._calls([ToolCall("submit", json.dumps({"source": source, "report": "after looking"}))])
-
-    def _calls(self, calls: list[ToolCall]) -> Response:
-        if not self.functions:
-            return Response("I look first.\n\n" + "\n\n".join(map(written, calls)), tokens=(1000, 100))
-        asked = [
-            {"index": n, "id": f"c{n}", "type": "function", "function": {"name": one.name, "arguments": one.arguments}}
-            for n, one in enumerate(calls)
-        ]
-        return Response(
-            "", finish="tool_calls", tokens=(1000, 100), beside=tuple({"tool_calls": [one]} for one in asked)
-        )
-
-
-def role(server: Any, functions: bool, **more: Any) -> str:
-    price = {"input_usd": 1, "output_usd": 10}
-    return json.dumps(
-        {
-            "model": "openai/scripted",
-            "api_base": server.address,
-            "price": price,
-            "max_tokens": 2000,
-            "functions": functions,
-            "tools": True,
-            **more,
-        }
-    )
 
 
 @pytest.mark.timeout(600)
@@ -114,9 +28,9 @@ def test_writers_look_before_they_hand_in(functions: bool, lab: Path, cli: Cli, 
     model = ToolUser(("good", "wrong", "loops"), functions)
     with serving(model) as server:
         arguments = settings(server, "search.generations=1")
-        arguments += ["--set", f"llm.writer={role(server, functions)}"]
-        arguments += ["--set", f"llm.repairer={role(server, functions, calls=7, looks=0)}"]
-        arguments += ["--set", f"llm.designer={role(server, functions, calls=4)}"]
+        arguments += ["--set", f"llm.writer={role_with_tools(server, functions)}"]
+        arguments += ["--set", f"llm.repairer={role_with_tools(server, functions, calls=7, looks=0)}"]
+        arguments += ["--set", f"llm.designer={role_with_tools(server, functions, calls=4)}"]
         done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
         requests = len(server.requests)
@@ -169,7 +83,7 @@ def test_a_killed_campaign_goes_on_within_a_conversation(lab: Path, cli: Cli, pr
     with serving(ToolUser(("good", "good", "wrong"), functions=True)) as server:
         arguments = settings(server, "search.generations=1")
         for name in ("designer", "writer", "repairer"):
-            arguments += ["--set", f"llm.{name}={role(server, True)}"]
+            arguments += ["--set", f"llm.{name}={role_with_tools(server, True)}"]
         killed(lab, arguments, prefect_api, lambda: _has_called(server))
         done = cli("optimize", "--json", "--resume", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
