@@ -74,7 +74,10 @@ def _response(request: dict[str, Any], content: str) -> str:
 
 def reply(request: dict[str, Any]) -> str:
     """Return the reply to a request; each is different."""
-    prompt = "\n\n".join(str(message["content"]) for message in request.get("messages", ()))
+    messages = request.get("messages", ())
+    prompt = "\n\n".join(str(message["content"]) for message in messages)
+    if "## How to call a tool" in prompt and not any(message["role"] == "assistant" for message in messages):
+        return look(prompt, next(_numbers))
     for heading, role in (("# Select", select), ("# Design", design), ("# Implement", write)):
         if re.search(f"^{heading}", prompt, re.MULTILINE):
             return role(prompt, next(_numbers))
@@ -100,6 +103,14 @@ def write(prompt: str, number: int) -> str:
     plan = f"```json\n{json.dumps(_plan(f'idea {number}'))}\n```\n\n" if "## Your experiment" in prompt else ""
     lines = [line for line in source.splitlines() if not line.startswith("VARIANT = ")]
     return f"{plan}```python\n{chr(10).join(lines)}\nVARIANT = {number}\n```\n\nREPORT: variant {number}"
+
+
+def look(prompt: str, number: int) -> str:
+    """Return calls of tools: a writer compiles and checks a draft, a designer reads the object code of its base."""
+    if "# Implement" not in prompt:
+        return "```tool read\n" + json.dumps({"name": "k00001"}) + "\n```"
+    draft = write(prompt, number).split("```python\n", 1)[1].split("\n```", 1)[0] + "\n"
+    return "\n\n".join(f"```tool {name}\n{json.dumps({'source': draft})}\n```" for name in ("compile", "check"))
 
 
 def other(prompt: str, number: int) -> str:

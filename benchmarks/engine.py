@@ -1,6 +1,6 @@
 """How many kernels an hour the engine makes, and what Prefect and MLflow cost: `make bench`, results/engine.json.
 
-    python -m benchmarks.engine [throughput] [patient] [peers] [pipeline] [scale] [start]
+    python -m benchmarks.engine [throughput] [patient] [peers] [pipeline] [tools] [scale] [start]
 
 Real campaigns (flow, Prefect server, MLflow store, device lock, litellm over HTTP) on a scripted endpoint that replies
 after a fixed delay, with an evaluator that takes a fixed time on the device and does nothing.
@@ -21,6 +21,7 @@ import psutil
 
 from benchmarks import endpoint
 from benchmarks.parts import RESULTS, measured
+from kernel_scientist.campaign.build_timing_lock import BuildTimingLock
 from kernel_scientist.campaign.evaluation_context import evaluation_context
 from kernel_scientist.campaign.target import Target
 from kernel_scientist.campaign.targets.local import Local
@@ -45,14 +46,15 @@ class UsageSample:
     kernels: int
     cpu_s: float
     device_s: float
+    builds: int
 
 
 class FixedTimeEvaluator(Evaluator):
     """An evaluator that keeps the device for a fixed time and finds every kernel a little faster than the last."""
 
-    def __init__(self, real: Evaluator, device_s: float) -> None:
+    def __init__(self, real: Evaluator, device_s: float, build_s: float = 0.0) -> None:
         super().__init__(real.problem, real.profile_name, real.harness, real.pool)
-        self.device_s, self.count = device_s, 0
+        self.device_s, self.build_s, self.count, self.builds = device_s, build_s, 0, 0
 
     def with_harness(self, harness: Harness) -> "FixedTimeEvaluator":
         """Return this evaluator: no setting changes it."""
@@ -62,7 +64,9 @@ class FixedTimeEvaluator(Evaluator):
         """Do nothing: made-up timings have no noise."""
 
     def compile(self, kernel: Kernel) -> Evaluation:
-        """Return an evaluation without a compiler."""
+        """Wait, and return an evaluation without a compiler."""
+        time.sleep(self.build_s)
+        self.builds += 1
         return Evaluation(verdict=Verdict.OK, compile=CompileReport(ok=True, compiler="none"))
 
     def check(self, kernel: Kernel, so_far: Evaluation, cases: Sequence[Case] | None = None) -> Evaluation:
@@ -95,10 +99,10 @@ class FixedTimeTarget(Local):
     evaluator: FixedTimeEvaluator
 
 
-def fixed(target: Target, device_s: float) -> FixedTimeTarget:
+def fixed(target: Target, device_s: float, build_s: float = 0.0) -> FixedTimeTarget:
     """Return a target like an open one of this host, whose timings take a fixed time."""
     assert isinstance(target, Local)
-    evaluator = FixedTimeEvaluator(target.evaluator, device_s)
+    evaluator = FixedTimeEvaluator(target.evaluator, device_s, build_s)
     return FixedTimeTarget(target.params, target.problem, target.address, evaluator)
 
 
@@ -111,6 +115,7 @@ def main(parts: Sequence[str]) -> None:
         "patient": patient,
         "peers": peers.measure,
         "pipeline": pipeline,
+        "tools": tools,
         "scale": scale.measure,
         "start": overhead.commands,
     }
@@ -162,10 +167,25 @@ def pipeline() -> dict[str, Any]:
     return {"sixteen_calls": side_by_side, "one_call": one, "ratio": round(ratio, 2)}
 
 
-def settings(address: str, calls: int, strategy: str = "scientist", designer: str = "") -> dict[str, Any]:
+def tools() -> dict[str, Any]:
+    """Return rates with a reply after 2 s, 2 s on a device that builds do not disturb, 0.5 s a build.
+
+    Of roles that answer at once, and of roles that first compile and check a draft by tools.
+    """
+    with endpoint.serving(2.0) as address:
+        plain = run(settings(address, calls=16), 2.0, 120.0, build_s=0.5, warm_up_s=40.0)
+        with_tools = run(settings(address, calls=16, tools=True), 2.0, 120.0, build_s=0.5, warm_up_s=40.0)
+    return {"without": plain, "with": with_tools}
+
+
+def settings(
+    address: str, calls: int, strategy: str = "scientist", designer: str = "", tools: bool = False
+) -> dict[str, Any]:
     """Return the parameters of a campaign on the scripted endpoint."""
     model = {"model": "openai/scripted", "api_base": address, "price": {"input_usd": 0, "output_usd": 0}}
     roles = {role: {**model, "max_tokens": 2000} for role in ROLES}
+    for role in ("designer", "writer") if tools else ():
+        roles[role] |= {"tools": True, "functions": False}
     if designer:
         roles["designer"] = {"model": designer}
     return {
@@ -179,10 +199,16 @@ def settings(address: str, calls: int, strategy: str = "scientist", designer: st
 
 
 def run(
-    values: dict[str, Any], device_s: float, seconds: float, services: bool = True, warm_up_s: float = WARM_UP_S
+    values: dict[str, Any],
+    device_s: float,
+    seconds: float,
+    services: bool = True,
+    warm_up_s: float = WARM_UP_S,
+    build_s: float | None = None,
 ) -> dict[str, Any]:
     """Run a campaign for some seconds; return its rates after the warm-up.
 
+    `build_s`: how long a build takes, which then does not wait for timings, as on a GPU.
     `services`: False runs the engine's steps without Prefect, and keeps kernels in memory instead of in MLflow.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -191,7 +217,7 @@ def run(
         values["llm"] |= {"replies": f"{folder}/replies"}
         values["budget"] |= {"minutes": seconds / 60}
         samples: list[UsageSample] = []
-        _campaign(Params.model_validate(values), device_s, services, samples)
+        _campaign(Params.model_validate(values), device_s, build_s, services, samples)
     steady = [s for s in samples if s.at_s >= samples[0].at_s + warm_up_s and s.at_s <= samples[0].at_s + seconds]
     first, last = steady[0], steady[-1]
     kernels, took_s = last.kernels - first.kernels, last.at_s - first.at_s
@@ -203,10 +229,13 @@ def run(
         "halves_per_hour": [round(3600 * (b.kernels - a.kernels) / (b.at_s - a.at_s)) for a, b in halves],
         "cpu_s_per_kernel": round((last.cpu_s - first.cpu_s) / kernels, 4),
         "device_busy": round((last.device_s - first.device_s) / took_s, 3),
+        "builds_per_kernel": round((last.builds - first.builds) / kernels, 2),
     }
 
 
-def _campaign(params: Params, device_s: float, services: bool, samples: list[UsageSample]) -> None:
+def _campaign(
+    params: Params, device_s: float, build_s: float | None, services: bool, samples: list[UsageSample]
+) -> None:
     from prefect import flow
 
     from flows.progress import Progress
@@ -218,11 +247,12 @@ def _campaign(params: Params, device_s: float, services: bool, samples: list[Usa
 
     def work() -> None:
         with evaluation_context(params) as context:
-            target = fixed(context.target, device_s)
+            target = fixed(context.target, device_s, build_s or 0.0)
             evaluator = target.evaluator
             steps = Chain() if services else FUNCTIONS
-            campaign = Campaign(dataclasses.replace(context, target=target, steps=steps))
-            with _sampled(lambda: len(campaign.population), lambda: evaluator.count * device_s, samples):
+            quiet = context.quiet if build_s is None else BuildTimingLock(False)
+            campaign = Campaign(dataclasses.replace(context, target=target, steps=steps, quiet=quiet))
+            with _sampled(lambda: len(campaign.population), evaluator, samples):
                 if services:
                     progress = Progress(campaign)
                     Engine(campaign, progress.step, progress.done, lambda: None).run()
@@ -243,7 +273,7 @@ def _campaign(params: Params, device_s: float, services: bool, samples: list[Usa
 
 
 @contextmanager
-def _sampled(kernels: Callable[[], int], device_s: Callable[[], float], samples: list[UsageSample]) -> Generator[None]:
+def _sampled(kernels: Callable[[], int], evaluator: FixedTimeEvaluator, samples: list[UsageSample]) -> Generator[None]:
     """Take a sample every second in a thread; the endpoint's CPU time is left out."""
     me, ended = psutil.Process(), threading.Event()
 
@@ -256,7 +286,8 @@ def _sampled(kernels: Callable[[], int], device_s: Callable[[], float], samples:
                         cpu_s += sum(child.cpu_times()[:2])
                 except psutil.Error:
                     pass
-            samples.append(UsageSample(time.monotonic(), kernels(), cpu_s, device_s()))
+            used_s = evaluator.count * evaluator.device_s
+            samples.append(UsageSample(time.monotonic(), kernels(), cpu_s, used_s, evaluator.builds))
 
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()
