@@ -29,7 +29,7 @@ from kernel_scientist.records.evaluation import (
 )
 from kernel_scientist.records.kernel import REFERENCE, Case, Experiment, Kernel, Language, Verdict
 from kernel_scientist.records.params import Knowledge
-from kernel_scientist.scientist import knowledge
+from kernel_scientist.scientist import knowledge, symptoms
 from kernel_scientist.scientist.proposals import missing, placeholder
 from kernel_scientist.scientist.roles import Assignment, CpuInfo
 
@@ -198,6 +198,7 @@ def assignment(problem: Problem) -> Assignment:
         peaks=PEAKS,
         knowledge=knowledge.load([environment.root() / path for path in Knowledge().paths]),
         knowledge_tokens=Knowledge().tokens,
+        symptoms=symptoms.load([environment.root() / path for path in Knowledge().paths]),
         most_findings=Knowledge().findings,
         compiler="g++ (Debian 12.2.0-14) 12.2.0",
         operators=OPERATORS if problem.adapter else {},

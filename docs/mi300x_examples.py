@@ -18,7 +18,7 @@ from kernel_scientist.records import environment
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Experiment, Kernel, Language
 from kernel_scientist.records.params import Knowledge, load
-from kernel_scientist.scientist import knowledge
+from kernel_scientist.scientist import knowledge, symptoms
 from kernel_scientist.scientist.roles import Assignment
 
 A_LOAD = "tl.load(a_ptrs, mask=in_m[:, None])"
@@ -146,6 +146,7 @@ def assignment(language: Language) -> Assignment:
         gpu=MI300X,
         knowledge=knowledge.load([environment.root() / path for path in Knowledge().paths]),
         knowledge_tokens=Knowledge().tokens,
+        symptoms=symptoms.load([environment.root() / path for path in Knowledge().paths]),
         most_findings=Knowledge().findings,
         compiler=COMPILERS[language],
     )

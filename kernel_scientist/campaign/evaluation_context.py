@@ -27,7 +27,7 @@ from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Language, digest
 from kernel_scientist.records.params import Params
-from kernel_scientist.scientist import knowledge
+from kernel_scientist.scientist import knowledge, symptoms
 from kernel_scientist.scientist.roles import Agent, Assignment
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class EvaluationContext(Bench):
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""
         settings, machine = self.params.knowledge, self.target.machine
+        paths = [environment.root() / path for path in settings.paths]
         gpu = machine if isinstance(machine, Gpu) else None
         return Assignment(
             problem=self.problem,
@@ -81,8 +82,9 @@ class EvaluationContext(Bench):
             cpu=self.target.cpu,
             peaks=machine or Machine(f"a GPU of target {self.address.name}", math.inf, {"fp32": math.inf}),
             gpu=gpu,
-            knowledge=knowledge.load([environment.root() / path for path in settings.paths]),
+            knowledge=knowledge.load(paths),
             knowledge_tokens=settings.tokens,
+            symptoms=symptoms.load(paths),
             most_findings=settings.findings,
             confidence=self.params.harness.confidence,
             published=published.best(published.on(self.problem.published, gpu.name)) if gpu else {},

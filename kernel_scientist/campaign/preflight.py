@@ -83,9 +83,11 @@ def _seeds(problem: Problem, language: Language) -> None:
 
 
 def _documents(params: Params) -> None:
-    from kernel_scientist.scientist import knowledge
+    from kernel_scientist.scientist import knowledge, symptoms
 
-    knowledge.load([environment.root() / path for path in params.knowledge.paths])
+    paths = [environment.root() / path for path in params.knowledge.paths]
+    knowledge.load(paths)
+    symptoms.load(paths)
 
 
 def _approval(params: Params) -> None:

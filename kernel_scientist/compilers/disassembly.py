@@ -11,6 +11,8 @@ MOST_COUNTED = 1 << 20
 """Largest object, in bytes, that is disassembled (its disassembly is a hundred times as long)."""
 MOST_LINES = 40
 """Most lines of a loop that are shown; a longer one loses its middle."""
+MOST_WALKED = 2000
+"""Most instructions between a jump back and its target that are followed."""
 TIMEOUT_S = 20
 
 _CLASSES = {
@@ -37,6 +39,8 @@ NAMES = ("all", *_CLASSES, _STACK)
 """Names of all classes."""
 _VECTOR = re.compile(r"%[xyz]mm|%tmm|\b[vz]\d+\.\d*[bhsd]|\bq\d+\b")
 _JUMP = re.compile(r"^(?:j\w+|b(?:\.\w+)?|cbn?z|tbn?z)\s+(?:[wx]\d+, )?(?:#\w+, )?([0-9a-f]+) <")
+_ENDS = re.compile(r"^(?:bnd |notrack |repz? )?(?:jmp|ret|ud2|hlt|br?\s)")
+"""Instructions after which the next one is not executed."""
 _LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S.*)$")
 _WEIGHTS = {"tile product": 1000, "dot": 20, "fma": 20}
 """Weights of classes in the choice of the loop; another instruction on vectors counts 1."""
@@ -106,10 +110,30 @@ def innermost(function: list[CodeLine]) -> list[list[CodeLine]]:
     for place, one in enumerate(function):
         jump = _JUMP.match(one.text)
         target = places.get(int(jump[1], 16)) if jump else None
-        if target is not None and target <= place:
+        if target is not None and target <= place and _leads_back(function, places, target, place):
             ranges.add((target, place))
     inner = [(a, b) for a, b in ranges if not any((c, d) != (a, b) and a <= c and d <= b for c, d in ranges)]
     return [function[a : b + 1] for a, b in sorted(inner)]
+
+
+def _leads_back(function: list[CodeLine], places: dict[int, int], first: int, last: int) -> bool:
+    """Whether a jump back is reached from where it leads, so that it closes a loop.
+
+    Compilers put rare blocks behind a function's end, from which a jump leads back over what is no loop. A range above
+    MOST_WALKED counts as a loop.
+    """
+    seen, todo = set[int](), [first]
+    while todo and last - first <= MOST_WALKED:
+        place = todo.pop()
+        if place == last:
+            return True
+        if place in seen or not first <= place < last:
+            continue
+        seen.add(place)
+        jump = _JUMP.match(function[place].text)
+        todo += [places.get(int(jump[1], 16), -1)] if jump else []
+        todo += [] if _ENDS.match(function[place].text) else [place + 1]
+    return last - first > MOST_WALKED
 
 
 def _work(loop: "list[CodeLine] | tuple[()]") -> int:

@@ -23,7 +23,7 @@ from kernel_scientist.records.evaluation import CompileReport
 from kernel_scientist.sandbox import confine
 
 BASE_FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-fPIC", "-shared")
-REPORT = "2"
+REPORT = "3"
 """Version of what a report contains: kept builds with an older one are built again."""
 LEAST_BYTES = 1 << 20
 """A disk with less room is full: the compiler's messages had no room either."""

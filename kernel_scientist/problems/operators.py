@@ -17,7 +17,7 @@ LEAST = 0.01
 def shares(problem: Problem, profile: Profile, language: str) -> Mapping[str, float]:
     """Return each operator's share, 0 to 1, of the time of the reference's operators, the largest first.
 
-    Of the profile's first timed case, on copies of its inputs, without the time between operators. Empty for
+    Of the least times of several calls on the profile's first timed case, without the time between operators. Empty for
     a problem that is no file of a model, or has kernels, or does not run here.
     """
     only_it = bool(problem.adapter) and [file.stem for file in problem.seeds(language)] == [REFERENCE_KERNEL]
@@ -30,17 +30,20 @@ def _profiled(problem: Problem, name: str) -> Mapping[str, float]:
 
     case = next(c for p in problem.profiles.values() for c in p.benchmarks if c.name == name)
     here = dataclasses.replace(problem, device="cpu")
-    found: Any = profile(use_kineto=False)
+    least = dict[str, float]()  # of several calls: other processes take the cores away in some
     with contextlib.suppress(Exception):  # sizes or types that this CPU cannot run
         inputs = [cloned(here.generate(case)) for _ in range(WARM_UP + CALLS)]
         for data in inputs[:WARM_UP]:
             here.reference(data)
-        with found:
-            for data in inputs[WARM_UP:]:
+        for data in inputs[WARM_UP:]:
+            profiled: Any = profile(use_kineto=False)
+            with profiled:
                 here.reference(data)
-        events = [event for event in found.key_averages() if event.key.startswith("aten::")]
-        times = {event.key.removeprefix("aten::"): event.self_cpu_time_total for event in events}
-        total = sum(times.values())
-        ordered = sorted(times.items(), key=lambda item: -item[1])
+            for event in profiled.key_averages():
+                name, us = event.key.removeprefix("aten::"), event.self_cpu_time_total
+                if event.key.startswith("aten::"):
+                    least[name] = min(us, least.get(name, us))
+        total = sum(least.values())
+        ordered = sorted(least.items(), key=lambda item: -item[1])
         return {operator: us / total for operator, us in ordered if us >= LEAST * total}
     return {}

@@ -25,6 +25,7 @@ from kernel_scientist.scientist.proposals import (
     Lessons,
     Selection,
 )
+from kernel_scientist.scientist.symptoms import SymptomCard
 
 FOCUSES = (
     "data movement and locality",
@@ -80,6 +81,8 @@ class Assignment:
     """The GPU that times or predicts kernels; None for a CPU, or a GPU without an entry in the tables."""
     knowledge: tuple[Document, ...] = ()
     knowledge_tokens: int = 0
+    symptoms: Mapping[str, SymptomCard] = field(default_factory=dict[str, SymptomCard])
+    """Cards of symptoms, by name."""
     most_findings: int = 0
     confidence: float = 0.95
     """Of the intervals of measured ratios."""

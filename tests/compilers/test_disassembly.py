@@ -89,6 +89,21 @@ def test_a_real_object_has_a_hot_loop() -> None:
     assert platform.machine() != "x86_64" or "vfmadd" in report.hot_loop
 
 
+JUMPS_BACK_FROM_BEHIND = """0000 <f>:
+    1000:\tvaddps %zmm1,%zmm2,%zmm2
+    1004:\tjne    1000 <f>
+    1008:\tvfmadd231ss %xmm1,%xmm1,%xmm0
+    100c:\tvfmadd231ss %xmm1,%xmm1,%xmm0
+    1010:\tret
+    1014:\txor    %eax,%eax
+    1018:\tjmp    1008 <f+0x8>
+"""
+
+
+def test_a_jump_back_from_behind_the_end_closes_no_loop() -> None:
+    assert disassembly.told(JUMPS_BACK_FROM_BEHIND).hot_loop.splitlines() == ["vaddps %zmm1,%zmm2,%zmm2", "jne <f>"]
+
+
 def test_a_class_s_name_is_a_name_of_an_mlflow_metric() -> None:
     """A campaign records the counts as metrics; MLflow refuses other names, which ended a campaign."""
     from mlflow.utils.validation import _validate_metric_name

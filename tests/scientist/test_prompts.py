@@ -92,7 +92,7 @@ def test_the_examples_in_the_documentation_are_up_to_date(example: tuple[str, di
 
 def test_at_most_a_third_of_a_prompt_is_background(example: tuple[str, dict[str, str]]) -> None:
     for role, text in example[1].items():
-        notes = re.split(r"^## (?:Background|Further documents).*$", text, flags=re.MULTILINE)[1:]
+        notes = re.split(r"^## (?:Background|Further documents|What its report shows).*$", text, flags=re.MULTILINE)[1:]
         background = sum(len(re.split(r"^## ", part, flags=re.MULTILINE)[0]) for part in notes)
         assert background <= len(text) / 3, role
         writes = role in ("designer", "writer") or "write the kernel" in text
@@ -244,6 +244,16 @@ def test_the_notes_on_mi300_reach_the_prompts_of_its_model(role: str, on_gpu_mod
     assert "### Triton on MI300X" in text and "TRITON_HIP_USE_IN_THREAD_TRANSPOSE" in text
     for title in ("- What fast fp8 GEMM kernels on MI300X did", "- CDNA3 (MI300X, gfx942)"):
         assert (title in text) == (role == "designer"), "the designer may ask for them"
+
+
+def test_a_designer_reads_what_the_bases_report_usually_means(
+    on_gpu_model: dict[str, str], hip: dict[str, str]
+) -> None:
+    for texts, seen in ((on_gpu_model, "fewer workgroups than the 304 compute units"), (hip, "no matrix instruction")):
+        _, cards = texts["designer"].split("## What its report shows, and what that usually means")
+        cards = cards.split("\n## ")[0]
+        assert seen in cards and 1 <= cards.count("\n- **") <= 3
+        assert not any("What its report shows" in text for role, text in texts.items() if role != "designer")
 
 
 def test_the_notes_headings_lie_below_those_of_the_prompt(on_gpu_model: dict[str, str]) -> None:

@@ -16,6 +16,11 @@ MEANING = {
     "latency": "what a program does one after the other: more programs per CU, fewer rounds",
     "launch": "the launches themselves: fewer, fused",
 }
+WAITING = (
+    "what a program does one after the other (waits for memory are {:.0f} % of it)"
+    ": more programs per CU, loads ahead of use, fewer rounds"
+)
+"""`latency` where waits count."""
 OF_PRODUCTS = {
     "cache": "the last-level cache's bandwidth: let programs on one die share tiles (program order, XCD swizzle)",
     "l2": "L2's bandwidth: larger tiles read each line fewer times; half-used lines cost whole ones",
@@ -41,8 +46,7 @@ def words(
     """
     meaning = MEANING | OF_PRODUCTS if code.mfma else MEANING
     if waits >= WAITS:
-        ahead = f"{meaning['latency']}, loads ahead of use (waits for memory are {100 * waits:.0f} % of it)"
-        meaning = {**meaning, "latency": ahead}
+        meaning = {**meaning, "latency": WAITING.format(100 * waits)}
     said = [f"limited by {meaning[limit]} ({breakdown[limit]:.3g} us)"]
     others = sorted((k for k in breakdown if k in meaning and k != limit), key=lambda k: -breakdown[k])
     close = [k for k in others if breakdown[k] > CLOSE * breakdown[limit]]

@@ -3,6 +3,7 @@
 A code object's instructions are listed per loop, with the cycles that a wave needs of each pipeline.
 """
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -110,6 +111,10 @@ class PredictedLimit:
     """The performance model's sentences, without those of earlier groups."""
     lines: tuple[str, list[str]] | None
     """What a table by source line is about, and its rows; None where no case was executed for that."""
+
+    def with_advice(self, advice: list[str]) -> "PredictedLimit":
+        """Return it with other advice."""
+        return dataclasses.replace(self, advice=advice)
 
 
 def limits(trial: Trial) -> list[PredictedLimit]:

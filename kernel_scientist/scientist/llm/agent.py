@@ -15,10 +15,8 @@ from kernel_scientist.population.lineage import Population
 from kernel_scientist.records.errors import BudgetError, ModelError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.params import PLAYBOOK, Llm, Writing
-from kernel_scientist.scientist import knowledge
 from kernel_scientist.scientist.context import bug_taxonomy, facts, gpu_facts, outcomes, problem_facts
-from kernel_scientist.scientist.knowledge import Background, Document
-from kernel_scientist.scientist.llm import bandit, schemas
+from kernel_scientist.scientist.llm import background, bandit, schemas
 from kernel_scientist.scientist.llm.client import CallSpec, LlmClient
 from kernel_scientist.scientist.llm.lookup import Lookup
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
@@ -30,10 +28,6 @@ from kernel_scientist.scientist.roles import Assignment, Step
 
 NEW_FINDINGS = 4
 """Findings of one summary at most."""
-BACKGROUND = 0.3
-"""Largest share of documents in a prompt; with their headings it stays below a third."""
-PITFALLS = "What bites"
-"""The section of a document that a judge gets."""
 MOST_READ = 2
 """Documents that a designer may ask for."""
 MAX_RATIONALE, MAX_ERROR = 2000, 20_000
@@ -83,7 +77,11 @@ class LlmAgent:
             operators=facts.operators(self.assignment),
             calls=self._calls("designer"),
         )
-        background = self._background(base.kernel.source, with_documents(documents=(), titles=()))
+        room = background.room(self.assignment, with_documents(documents=(), titles=(), symptoms=()))
+        shown, room = background.cards(self.assignment, base, room)
+        limits = background.without_remedies(gpu_facts.limits(base), shown)
+        with_documents = functools.partial(with_documents, symptoms=shown, limits=limits)
+        chosen = background.chosen(self.assignment, base.kernel.source, room)
         spec = CallSpec(
             "designer",
             f"design/{step.generation}",
@@ -92,13 +90,13 @@ class LlmAgent:
             about=(selection.base, selection.reference),
         )
         tools = Lookup(self.assignment, population).toolbox(most) if (most := self._calls("designer")) else None
-        others = background.others if self.assignment.knowledge_tokens and not tools else {}  # a tool reads them
-        prompt = with_documents(documents=background.documents, titles=[*others])
+        others = chosen.others if self.assignment.knowledge_tokens and not tools else {}  # a tool reads them
+        prompt = with_documents(documents=chosen.documents, titles=[*others])
         reply, calls = self.client.ask(spec, prompt, lambda reply: schemas.design(reply, others), tools)
         if reply.read:
             wanted = [others[title] for title in dict.fromkeys(reply.read)][:MOST_READ]
             spec = dataclasses.replace(spec, key=f"{spec.key}/read")
-            prompt = with_documents(documents=background.beginning_with(wanted), titles=())
+            prompt = with_documents(documents=chosen.beginning_with(wanted), titles=())
             reply, more = self.client.ask(spec, prompt, schemas.design)
             calls = (*calls, *more)
         return reply.design().model_copy(update={"llm_calls": calls})
@@ -149,7 +147,9 @@ class LlmAgent:
             sites=KernelSource(base.kernel.source).site_names(),
             **more,
         )
-        return with_documents(documents=self._for_plan(task, base.kernel.source, with_documents(documents=())))
+        return with_documents(
+            documents=background.for_plan(self.assignment, task, base.kernel.source, with_documents(documents=()))
+        )
 
     def judge(self, population: Population, task: ExperimentTask, drafts: Sequence[Draft]) -> Draft:
         """Return the best draft, with the calls of all drafts.
@@ -175,7 +175,7 @@ class LlmAgent:
                 base=self._kernel(population, base),
                 limits=gpu_facts.limits(base),
                 code=facts.code(self.assignment, base),
-                documents=self._pitfalls(),
+                documents=background.pitfalls(self.assignment),
                 experiment=task.experiment,
                 own_idea=task.own_idea,
             )
@@ -215,7 +215,7 @@ class LlmAgent:
         )
         prompt = with_documents(documents=())
         if missing(failed.kernel.source):  # the repairer writes what the writer did not
-            prompt = with_documents(documents=self._for_plan(task, base.kernel.source, prompt))
+            prompt = with_documents(documents=background.for_plan(self.assignment, task, base.kernel.source, prompt))
         spec = CallSpec("repairer", f"repair/{task.call_key}/{len(attempts)}")
         changed = base if missing(failed.kernel.source) else failed
         draft = self._draft(spec, prompt, changed, task, self._bench(population, task, changed))
@@ -322,27 +322,3 @@ class LlmAgent:
             findings=lessons.latest(assignment.most_findings),
             **context,
         )
-
-    def _for_plan(self, task: ExperimentTask, base: str, prompt: Prompt) -> Sequence[Document]:
-        """Return the documents for who writes a kernel. base: its source. prompt: it without documents."""
-        idea = task.experiment
-        plan = " ".join((idea.title, idea.description, *idea.rubric))
-        return self._background(f"{plan} {base}", prompt, plan).documents
-
-    def _pitfalls(self) -> list[Document]:
-        """Return the section on pitfalls of each document that applies."""
-        documents = self.assignment.documents
-        return [section for document in documents if (section := document.section(PITFALLS)).text]
-
-    def _background(self, query: str, prompt: Prompt, plan: str = "") -> Background:
-        """Return the documents for a prompt.
-
-        prompt: it without documents. They take at most `BACKGROUND` of the whole, and at most `knowledge.tokens`.
-        """
-        assignment, problem = self.assignment, self.assignment.problem
-        rest = sum(len(message.content) for message in prompt.messages if message.role == "user")
-        room = int(rest * BACKGROUND / (1 - BACKGROUND) / knowledge.CHARACTERS_PER_TOKEN)
-        language, backend, bound, about = assignment.subject
-        tokens = min(assignment.knowledge_tokens, room)
-        query = f"{problem.name} {problem.description} {query}"
-        return knowledge.choose(assignment.knowledge, query, language, backend, tokens, bound, about, plan)

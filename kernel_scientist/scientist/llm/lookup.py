@@ -71,7 +71,12 @@ class Lookup:
         titles = "; ".join(one.title for one in self.assignment.documents)
         return [
             Tool("read", f"Read a kernel's source, or one of these documents: {titles}.", ReadArguments, self._read),
-            Tool("search", "Find sections of these documents.", Searching, self._search),
+            Tool(
+                "search",
+                "Find sections of these documents, and what a report's symptoms usually mean.",
+                Searching,
+                self._search,
+            ),
         ]
 
     def _compiled(self, arguments: OfKernel, _: object) -> str:
@@ -124,7 +129,9 @@ class Lookup:
             edges = [0, *(match.start() for match in _HEADING.finditer(document.text)), len(document.text)]
             parts = (document.text[a:b].strip() for a, b in itertools.pairwise(edges))
             found += [(f"From `{document.title}`:", part) for part in parts if part]
-        return found
+        language, target, *_ = self.assignment.subject
+        cards = [card for card in self.assignment.symptoms.values() if card.is_for(language, target)]
+        return [*found, *((f"Of a report that shows `{card.title}`:", card.advice(language)) for card in cards)]
 
 
 def prediction(trial: Trial, case: str) -> Prediction:

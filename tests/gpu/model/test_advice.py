@@ -69,7 +69,9 @@ def test_advice_is_for_the_kernel_at_hand() -> None:
         assert "split-K" in words(multiplies, limit)
     assert "around the matrix units" in words(multiplies, "vector")
     assert "loads ahead of use" not in words(plain, "latency", 0.01)
-    assert "loads ahead of use (waits for memory are 40 % of it)" in words(plain, "latency", 0.4)
+    assert "(waits for memory are 40 % of it): more programs per CU, loads ahead of use, fewer" in words(
+        plain, "latency", 0.4
+    )
 
 
 def test_what_would_let_another_workgroup_in_is_said_in_numbers() -> None:
