@@ -85,7 +85,7 @@ MISTAKES = {
         "MLflow store 'bogus://x': expected",
     ),
     "a control of equal sides": (
-        ["control", "problems/identity", "--name", "x", "--first", "search.strategy=fsr", "--second", "search.strategy=fsr"],
+        ["control", "problems/identity", "--name", "x", "--second", "search.strategy=scientist"],
         "the two sides have the same parameters",
     ),
     "a control of two budgets": (
