@@ -146,7 +146,7 @@ class Control:
                 known = comparing.compare_campaigns(params, first, second, at_end=True)
             except SetupError as error:
                 return control_summary.of_problem(label(place), self.repeats, str(error))
-            if known.ratio is not None:
+            if not known.untimed:
                 environment.keep(file, known.model_dump_json(indent=1))
         return control_summary.of_problem(label(place), self.repeats, "", known)
 

@@ -1,6 +1,6 @@
 """A control for the terminal: what was compared, each problem, each pair, what was used, what the tests say."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from kernel_scientist.records import factors
 from kernel_scientist.records.control_result import ControlProblem, ControlResult, SignFlipTest
@@ -32,7 +32,7 @@ def shown(result: ControlResult) -> Iterator[str | Table]:
     yield f"conclusion: {result.conclusion}"
 
 
-def _table(rows: list[dict[str, object]], title: str) -> Table:
+def _table(rows: Sequence[Mapping[str, object]], title: str) -> Table:
     return Table({column: column for row in rows for column in row}, rows, title)
 
 

@@ -355,7 +355,7 @@ def custom_kernel(data):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_real_control_is_killed_goes_on_and_finds_the_side_that_learns(lab: Path, cli: Cli, prefect_api: str) -> None:
     seeds = lab / "problems/identity/seeds"
     for file in seeds.glob("cpp_*.py"):
@@ -364,7 +364,7 @@ def test_a_real_control_is_killed_goes_on_and_finds_the_side_that_learns(lab: Pa
     task = lab / "problems/identity/task.yml"
     task.write_text(task.read_text().replace("cpp_naive.py", "cpp_slow.py"))
     with serving(Halving(("good",))) as server:
-        more = ("search.generations=2", "search.experiments=1", "budget.tokens=1000000", "repair.rounds=0")
+        more = ("search.generations=2", "search.experiments=1", "budget.tokens=1000000", "harness.blocks=6")
         values = [part for part in scripted(server, *more)[1::2] if not part.startswith("problem=")]
         given = [part for value in values for part in ("--set", value)]
         command = ["control", "problems/identity", "--name", "one", "--repeats", "1", "--json"]
