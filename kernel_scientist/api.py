@@ -211,8 +211,9 @@ def control(
     places = [str(path) for path in paths]
     found = Control.of(name, places, first, second, repeats, overrides, params_file)
     require_usable(environment.tracking_uri(found.params[0].tracking.uri))
-    arguments: dict[str, Any] = {"first": list(first), "second": list(second), "repeats": repeats}
-    return found.result(_flow("control", overrides, params_file, name=name, paths=places, **arguments))
+    given = {"first": list(first), "second": list(second)}
+    ran = _flow("control", overrides, params_file, name=name, paths=places, repeats=repeats, **given)
+    return found.result(ran)
 
 
 def export_evidence(
