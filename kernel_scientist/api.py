@@ -20,6 +20,7 @@ from kernel_scientist.records.campaign_result import CampaignResult
 from kernel_scientist.records.capability import Capability
 from kernel_scientist.records.comparison_result import ComparisonResult
 from kernel_scientist.records.compilation import CompilationResult
+from kernel_scientist.records.control_result import ControlResult
 from kernel_scientist.records.evidence import EvidenceResult, VerificationResult
 from kernel_scientist.records.params import load
 from kernel_scientist.records.problem_result import (
@@ -187,6 +188,32 @@ def compare(
     from kernel_scientist.campaign import comparing
 
     return comparing.compare_campaigns(load(params_file, overrides), first, second, timed=not recorded)
+
+
+def control(
+    name: str,
+    paths: Sequence[File],
+    first: Sequence[str] = (),
+    second: Sequence[str] = (),
+    repeats: int = 5,
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+) -> ControlResult:
+    """Run two ways of searching at equal budget on several problems, with repeats, and compare them.
+
+    `first`, `second`: overrides of either side, beside `overrides`, which both have: `["search.strategy=greedy"]`.
+    `repeats`: campaigns of each side on each problem. A `name` used before goes on with the campaigns that are left.
+    """
+    from kernel_scientist.campaign.control import Control
+    from kernel_scientist.records import environment
+    from kernel_scientist.tracking.access import require_usable
+
+    places = [str(path) for path in paths]
+    found = Control.of(name, places, first, second, repeats, overrides, params_file)
+    require_usable(environment.tracking_uri(found.params[0].tracking.uri))
+    given = {"first": list(first), "second": list(second)}
+    ran = _flow("control", overrides, params_file, name=name, paths=places, repeats=repeats, **given)
+    return found.result(ran)
 
 
 def export_evidence(

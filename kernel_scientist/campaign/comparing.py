@@ -10,13 +10,12 @@ import itertools
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from pydantic import Field
-from scipy import stats
 
 from kernel_scientist.campaign import results, rivals
+from kernel_scientist.campaign.paired import sign_flips
 from kernel_scientist.campaign.results import rounded
 from kernel_scientist.population import curves
 from kernel_scientist.problems import published
@@ -37,10 +36,10 @@ from kernel_scientist.tracking.access import read_campaign
 
 LOW, HIGH = 0.1, 0.9
 """Quantiles of a side's curves, beside the median."""
-RESAMPLES = 2**16
-"""Up to this number all sign flips are enumerated; beyond it they are sampled."""
 LEAST_PAIRS = 5
 """Pairs from which a one-sided p of 0.05 can be reached: 1/2^5."""
+OWN_OF_A_CAMPAIGN = {"search.seed", "tracking.suite", "llm.replies"}
+"""Parameters in which repeats differ as well."""
 
 
 class CampaignCurve(Record):
@@ -65,17 +64,26 @@ class CampaignCurve(Record):
     """Best published times of the problem's cases."""
     settings: dict[str, str] = Field(default_factory=dict[str, str])
 
+    def last(self, budget: int | None) -> int:
+        """Return the position in the curve after so many kernels; None: where the campaign ended."""
+        return (budget or len(self.curve)) - 1
+
+    def incumbent(self, budget: int | None) -> str | None:
+        """Return the incumbent's name after so many kernels, or at the end; None if there was none."""
+        return self.incumbents[self.last(budget)] if self.incumbents else None
+
 
 Pair = tuple[CampaignCurve, CampaignCurve]
 
 
 def compare_campaigns(
-    params: Params, first: Sequence[str], second: Sequence[str], timed: bool = True
+    params: Params, first: Sequence[str], second: Sequence[str], timed: bool = True, at_end: bool = False
 ) -> ComparisonResult:
     """Compare recorded campaigns by name.
 
-    `timed`: time the incumbents of each pair in one run, if this host has the target's device. Raises SetupError when a
-    campaign does not exist, has tried no kernel, or is named twice.
+    `timed`: time the incumbents of each pair in one run, if this host has the target's device. `at_end`: compare what
+    each campaign had found when it ended, for campaigns that had one budget of kernels and tokens. Raises SetupError
+    when a campaign does not exist, has tried no kernel, or is named twice.
     """
     names = [*first, *second]
     if twice := next((name for name in names if name and names.count(name) > 1), None):
@@ -89,17 +97,17 @@ def compare_campaigns(
         raise SetupError("a measured campaign cannot be compared with a predicted one")
     found, why = list[Speedup | None](), "nobody asked for it"
     if timed and not kinds.pop():
-        found, why = _timed(params, sides[0], sides[1])
-    return compare(sides[0], sides[1], found, why)
+        found, why = _timed(params, sides[0], sides[1], at_end)
+    return compare(sides[0], sides[1], found, why, at_end)
 
 
 def _timed(
-    params: Params, first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]
+    params: Params, first: Sequence[CampaignCurve], second: Sequence[CampaignCurve], at_end: bool
 ) -> tuple[list[Speedup | None], str]:
     """Time the incumbents of each pair in one run; also return why there is none, if so."""
-    budget, pairs = _budget(first, second), list[tuple[Kernel, Kernel]]()
+    budget, pairs = None if at_end else _budget(first, second), list[tuple[Kernel, Kernel]]()
     for one, other in _pairs(first, second):
-        names = one.incumbents[budget - 1], other.incumbents[budget - 1]
+        names = one.incumbent(budget), other.incumbent(budget)
         if names[0] is None or names[1] is None:
             return [], "a campaign had no incumbent by then"
         pairs.append((one.kernels[names[0]], other.kernels[names[1]]))
@@ -131,20 +139,22 @@ def compare(
     second: Sequence[CampaignCurve],
     timed: Sequence[Speedup | None] = (),
     why_untimed: str = "",
+    at_end: bool = False,
 ) -> ComparisonResult:
     """Return curves, pairs and the test of two sides, each with a campaign that has tried a kernel.
 
-    `timed`: the comparison of the incumbents of each pair, in one run; `why_untimed`: why there is none.
+    `timed`: the comparison of the incumbents of each pair, in one run; `why_untimed`: why there is none. `at_end`: as
+    for `compare_campaigns`.
     """
     budget, campaigns = _budget(first, second), _pairs(first, second)
-    by_model = first[0].by_model
+    by_model, end = first[0].by_model, None if at_end else budget
     found = itertools.zip_longest(campaigns, timed[: len(campaigns)])
-    pairs = [_paired(pair, budget, speedup) for pair, speedup in found]
+    pairs = [_paired(pair, end, speedup) for pair, speedup in found]
     known = [pair.ratio for pair in pairs if pair.ratio is not None]
     complete = bool(known) and len(known) == len(pairs)
     logs = [math.log(ratio) for ratio in known] if complete else []
     enough = len(logs) >= LEAST_PAIRS
-    p_first, p_second = (_sign_flips(logs), _sign_flips([-g for g in logs])) if enough else (None, None)
+    p_first, p_second = (sign_flips(logs), sign_flips([-g for g in logs])) if enough else (None, None)
     bounds = [(pair.ratio, pair.interval) for pair in pairs if pair.ratio is not None and pair.interval]
     ratio, interval = factors.mean(bounds) if complete and len(bounds) == len(known) else (None, None)
     if complete and by_model:
@@ -152,8 +162,9 @@ def compare(
     untimed = why_untimed or "a pair could not be timed"
     return ComparisonResult(
         budget_kernels=budget,
+        at_end=at_end,
         by_model=by_model,
-        sides=(_side(first, budget), _side(second, budget)),
+        sides=(_side(first, budget, end), _side(second, budget, end)),
         pairs=tuple(pairs),
         ratio=ratio,
         interval=interval,
@@ -171,11 +182,11 @@ def _budget(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> 
     return min(len(c.curve) for c in (*first, *second))
 
 
-def _paired(pair: Pair, budget: int, found: Speedup | None) -> CampaignPair:
+def _paired(pair: Pair, end: int | None, found: Speedup | None) -> CampaignPair:
     """Return how the incumbents of a pair compare: in one run, or predicted; without a ratio if that is not known."""
-    first, second = (_incumbent(campaign, budget) for campaign in pair)
+    first, second = (Incumbent(campaign=campaign.name, kernel=campaign.incumbent(end)) for campaign in pair)
     if pair[0].by_model:
-        speeds = [campaign.curve[budget - 1] for campaign in pair]
+        speeds = [campaign.curve[campaign.last(end)] for campaign in pair]
         ratio = speeds[0] / speeds[1] if min(speeds) > 0 else None
         return CampaignPair(first=first, second=second, ratio=ratio, interval_why=factors.PREDICTED)
     if found is None:
@@ -192,11 +203,6 @@ def _paired(pair: Pair, budget: int, found: Speedup | None) -> CampaignPair:
     )
 
 
-def _incumbent(campaign: CampaignCurve, budget: int) -> Incumbent:
-    kernel = campaign.incumbents[budget - 1] if campaign.incumbents else None
-    return Incumbent(campaign=campaign.name, kernel=kernel)
-
-
 def _pairs(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> list[Pair]:
     """Pair campaigns of equal seeds, in order; campaigns without a partner are not part of the test."""
     waiting, pairs = list(second), list[Pair]()
@@ -207,10 +213,10 @@ def _pairs(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> l
     return pairs
 
 
-def _side(side: Sequence[CampaignCurve], budget: int) -> SideResult:
+def _side(side: Sequence[CampaignCurve], budget: int, end: int | None) -> SideResult:
     speeds = [c.curve[:budget] for c in side]
-    finals = [c[-1] for c in speeds]
-    ends = [c.bounds[budget - 1] for c in side if c.bounds]
+    finals = [c.curve[c.last(end)] for c in side]
+    ends = [c.bounds[c.last(end)] for c in side if c.bounds]
     if len(side) == 1 and side[0].bounds:
         low, high = zip(*side[0].bounds[:budget], strict=True)
     else:
@@ -226,13 +232,6 @@ def _side(side: Sequence[CampaignCurve], budget: int) -> SideResult:
         median=tuple(rounded(np.quantile(speeds, 0.5, axis=0).tolist())),
         high=tuple(rounded(list(high))),
     )
-
-
-def _sign_flips(gains: Sequence[float]) -> float:
-    """Return how often chance alone gives a mean gain as large: one-sided p of the sign-flip test."""
-    test: Any = stats.permutation_test
-    found = test((gains,), np.mean, permutation_type="samples", alternative="greater", n_resamples=RESAMPLES, rng=0)
-    return round(float(found.pvalue), 4)
 
 
 def _conclusion(pairs: int, timed: int, p_first: float | None, p_second: float | None) -> str:
@@ -255,7 +254,7 @@ def _beside_published(campaigns: Sequence[CampaignCurve]) -> tuple[BesidePublish
 
 def _differences(first: Sequence[CampaignCurve], second: Sequence[CampaignCurve]) -> dict[str, tuple[str, str]]:
     """Return the parameters other than the seed in which the sides differ."""
-    keys = sorted({k for c in (*first, *second) for k in c.settings} - {"search.seed"})
+    keys = sorted({k for c in (*first, *second) for k in c.settings} - OWN_OF_A_CAMPAIGN)
     values = {key: [{c.settings.get(key, "") for c in side} for side in (first, second)] for key in keys}
     told = {key: (" or ".join(sorted(one)), " or ".join(sorted(two))) for key, (one, two) in values.items()}
     return {key: sides for key, sides in told.items() if values[key][0] != values[key][1]}

@@ -1,15 +1,9 @@
 """A suite: one campaign for each of many problems, and what came of them together.
 
-A campaign runs in a process of its own, which ends when the suite's process ends. Its result is a file in the suite's
-folder. A suite that is started again skips problems that have a result, and resumes the campaigns that it had begun.
+Its result is a file in the suite's folder. A suite that is started again skips problems that have a result, and resumes
+the campaigns that it had begun.
 """
 
-import contextlib
-import os
-import re
-import secrets
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,23 +11,22 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kernel_scientist import problems
+from kernel_scientist.campaign import campaign_process
+from kernel_scientist.campaign.campaign_process import folder_of, label
 from kernel_scientist.hardware import addresses
 from kernel_scientist.records import environment
 from kernel_scientist.records.campaign_result import CampaignResult
-from kernel_scientist.records.errors import NO_REPLY, SetupError
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import geomean
-from kernel_scientist.records.kernel import COMPILED, EAGER, Verdict, digest
+from kernel_scientist.records.kernel import COMPILED, EAGER, Verdict
 from kernel_scientist.records.params import Params
 from kernel_scientist.records.results import BarResult, PredictedResult
 from kernel_scientist.records.suite_result import BaselineSpeedup, SuiteResult, SuiteRow, SuiteShares
-from kernel_scientist.sandbox import lifetime
 
 FAST = (0.0, 1.0, 1.5, 2.0)
 """Values p of fast_p: the share of problems with a correct kernel that is more than p times as fast."""
 OWN = ("validate.torch_compile=true", "search.from=seeds")
 """Overrides of a suite: a second baseline, and nothing of earlier campaigns, so that two suites can be compared."""
-TAG = "tag"
-"""File with the name by which a suite's campaigns are found again."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +42,7 @@ class Suite:
 
         level: only problems in folders of the name `level<N>`, as in KernelBench.
         """
-        if name != Path(name).name or name == "..":
-            raise SetupError(f"a suite's name is that of a folder in reports/suites, which {name!r} cannot be")
+        campaign_process.folder("suite", name)
         places = [p for p in problems.below(paths) if level is None or f"level{level}" in p.parts]
         if not places:
             raise SetupError(f"no problem at or below {', '.join(paths)} is in a folder level{level}")
@@ -59,23 +51,15 @@ class Suite:
     @property
     def folder(self) -> Path:
         """The folder of the results."""
-        return environment.root() / "reports" / "suites" / self.name
+        return campaign_process.folder("suite", self.name)
 
     def begin(self) -> None:
         """Make the folder and the name by which the suite's campaigns are found again, unless they exist."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if not (tag := self.folder / TAG).exists():
-            new = self.folder / secrets.token_hex(4)
-            new.write_text(f"{re.sub(r'[^A-Za-z0-9._-]', '-', self.name)}-{new.name}")
-            with contextlib.suppress(FileExistsError):  # another process began the suite
-                tag.hardlink_to(new)
-            new.unlink()
+        campaign_process.begin(self.folder)
 
     def folder_of(self, place: Path) -> Path:
         """Return the folder of one problem's result."""
-        root = environment.root()
-        known = place.relative_to(root) if place.is_relative_to(root) else place  # the project may be moved
-        return self.folder / f"{_label(place).replace('/', '-')}-{digest(str(known))[:8]}"
+        return folder_of(self.folder, place)
 
     def require_quiet(self, params: Params, jobs: int) -> None:
         """Raise SetupError if campaigns side by side would build while another times kernels on this CPU."""
@@ -89,21 +73,20 @@ class Suite:
         api: address of the Prefect server; None: the campaign starts its own.
         """
         own = self.folder_of(place)
-        file, metrics, log = (own / name for name in ("result.json", "campaign.json", "log.txt"))
+        file, metrics = own / "result.json", own / campaign_process.METRICS
         if (kept := _kept(file)) is not None:
             return kept
-        own.mkdir(parents=True, exist_ok=True)
-        python = [sys.executable, "-m"]
-        command = [*python, lifetime.__name__, *python, "kernel_scientist", "optimize", "--resume"]
-        command += ["--metrics", str(metrics), *(("--params", params_file) if params_file else ())]
-        named = (f"problem={place}", f"tracking.suite={(self.folder / TAG).read_text()}")
-        command += [part for override in (*OWN, *overrides, *named) for part in ("--set", override)]
-        metrics.unlink(missing_ok=True)
-        row = result_row(place, metrics, _called(command, log, api))
-        if not metrics.exists() or row.verdict is Verdict.INFRASTRUCTURE or NO_REPLY in row.stopped:
-            return row  # the next call tries again: what stopped it may be gone by then
+        named = (f"problem={place}", f"tracking.suite={campaign_process.tag(self.folder)}")
+        last = campaign_process.run(own, (*OWN, *overrides, *named), params_file, api)
+        row = result_row(place, metrics, last)
+        if not metrics.exists() or not campaign_process.is_decided(_result(metrics)):
+            return row  # the next call tries again
         environment.keep(file, row.model_dump_json(indent=1))
         return row
+
+
+def _result(metrics: Path) -> CampaignResult:
+    return CampaignResult.model_validate_json(metrics.read_text())
 
 
 def _kept(file: Path) -> SuiteRow | None:
@@ -114,26 +97,12 @@ def _kept(file: Path) -> SuiteRow | None:
         return None
 
 
-def _label(place: Path) -> str:
-    return f"{place.parent.name}/{place.name.removesuffix('.py')}"
-
-
-def _called(command: Sequence[str], log: Path, api: str | None) -> str:
-    """Run a command; return its last line. Raises KeyboardInterrupt if it was stopped."""
-    with log.open("w") as file:
-        own = {**os.environ, **({"PREFECT_API_URL": api} if api else {})}
-        status = subprocess.run(command, stdout=file, stderr=file, check=False, env=own).returncode
-    if status in (130, -2, -15):
-        raise KeyboardInterrupt
-    return (log.read_text().strip().splitlines() or [""])[-1]
-
-
 def result_row(place: Path, metrics: Path, last: str) -> SuiteRow:
     """Return a problem's row from the result of its campaign; without one, `last`, its last line, is the reason."""
-    problem = _label(place)
+    problem = label(place)
     if not metrics.exists():
         return SuiteRow(problem=problem, reason=last[:500])
-    found = CampaignResult.model_validate_json(metrics.read_text())
+    found = _result(metrics)
     beside, correct = {bar.kernel: bar for bar in found.bars}, found.verdict is Verdict.OK
     if is_predicted := bool(correct and found.predicted and found.speedup is None):
         eager, compiled = (_predicted(beside.get(name), found.predicted) for name in (EAGER, COMPILED))

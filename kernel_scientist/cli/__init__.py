@@ -17,6 +17,7 @@ import click
 from kernel_scientist import __version__
 from kernel_scientist.cli.agents import mcp
 from kernel_scientist.cli.common import UNDECIDED
+from kernel_scientist.cli.controls import control
 from kernel_scientist.cli.imported import kernels
 from kernel_scientist.cli.laboratory import init
 from kernel_scientist.cli.machine import calibrate, compile, doctor, ui
@@ -121,7 +122,7 @@ def main() -> None:
 
 SECTIONS = {
     "One kernel": (evaluate, validate, compile),
-    "Campaigns": (optimize, suite, watch, report, compare, export, verify, ui),
+    "Campaigns": (optimize, suite, control, watch, report, compare, export, verify, ui),
     "Problems": (problems, kernels, cases, baseline),
     "Agents": (mcp,),
     "This machine": (init, doctor, calibrate),

@@ -38,7 +38,7 @@ class SideResult(Record):
     campaigns: tuple[str, ...]
     """Their names."""
     best: Finite
-    """Median of the speeds at the end of the budget."""
+    """Median of the speeds at the end."""
     worst_to_best: Interval
     """The lowest and the highest of them."""
     best_interval: Interval | None
@@ -69,6 +69,8 @@ class ComparisonResult(Record):
 
     budget_kernels: int
     """Kernels that every campaign of both sides has tried."""
+    at_end: bool = False
+    """Whether the pairs and the best speeds are those of each campaign's end; else after so many kernels."""
     by_model: bool
     """Whether speeds are predicted."""
     sides: tuple[SideResult, SideResult]

@@ -18,7 +18,7 @@ def shown(comparison: ComparisonResult) -> Iterator[str | Table]:
         {
             "side": name,
             "campaigns": side.campaigns,
-            "speed, own runs": _speed(side.best, side.best_interval, by_model),
+            "speed, own runs": speed(side.best, side.best_interval, by_model),
             "usd": side.usd,
         }
         for name, side in zip(SIDES, comparison.sides, strict=True)
@@ -27,15 +27,14 @@ def shown(comparison: ComparisonResult) -> Iterator[str | Table]:
     settings = [{"parameter": k, **dict(zip(SIDES, v, strict=True))} for k, v in comparison.differ_in.items()]
     beside = [{"case": one.case, **one.ours_us, "best published": one.best_us} for one in comparison.published]
     untimed = f"not measured, as the incumbents were not timed in one run: {comparison.untimed}"
+    when = "at each campaign's end" if comparison.at_end else f"after {comparison.budget_kernels} kernels"
     yield from parts(
         {
-            f"incumbents after {comparison.budget_kernels} kernels": sides,
+            f"incumbents {when}": sides,
             "pairs, predicted" if by_model else "pairs, each timed in one run": [
                 _pair(pair, by_model) for pair in comparison.pairs
             ],
-            "first / second": untimed
-            if comparison.untimed
-            else _speed(comparison.ratio, comparison.interval, by_model),
+            "first / second": untimed if comparison.untimed else speed(comparison.ratio, comparison.interval, by_model),
             "conclusion": comparison.conclusion,
             "the sides differ in": settings,
             f"champions, {kind} us, beside the best published kernel": beside,
@@ -49,7 +48,7 @@ def _pair(pair: CampaignPair, by_model: bool) -> dict[str, str | float | None]:
         "second": _named(pair.second),
         "first, us": pair.first_us,
         "second, us": pair.second_us,
-        "first / second": _speed(pair.ratio, pair.interval, by_model),
+        "first / second": speed(pair.ratio, pair.interval, by_model),
     }
 
 
@@ -57,7 +56,7 @@ def _named(one: Incumbent) -> str:
     return f"{one.kernel or ''} of {one.campaign}"
 
 
-def _speed(ratio: float | None, interval: Sequence[float] | None, by_model: bool) -> str:
+def speed(ratio: float | None, interval: Sequence[float] | None, by_model: bool) -> str:
     """Return a factor with its interval; a predicted one has none."""
     return f"{ratio:.4g} predicted" if by_model and ratio else factors.factor(ratio, interval)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mlflow import MlflowClient
 
-from kernel_scientist.campaign import suite
+from kernel_scientist.campaign import campaign_process, suite
 from kernel_scientist.campaign.suite import Suite, summary
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Verdict
@@ -95,7 +95,7 @@ def test_a_problem_without_a_result_is_tried_again(
 
     calls = list[list[str]]()
     monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
-    monkeypatch.setattr(suite, "_called", called)
+    monkeypatch.setattr(campaign_process, "called", called)
     one, two = Suite("one", (LEVEL / "1_A.py",)), Suite("two", (LEVEL / "1_A.py",))
     one.begin()
     two.begin()
@@ -119,7 +119,7 @@ def test_a_result_is_kept_once_models_replied_and_the_confirmation_was_decided(
     outcomes = [{"verdict": "infrastructure", "stopped": done}, {"verdict": "ok", "stopped": no_reply}]
     outcomes.append({"verdict": "ok", "stopped": done})
     monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(tmp_path))
-    monkeypatch.setattr(suite, "_called", called)
+    monkeypatch.setattr(campaign_process, "called", called)
     one = Suite("one", (LEVEL / "1_A.py",))
     one.begin()
     assert [one.run(LEVEL / "1_A.py", (), None).correct for _ in range(4)] == [False, True, True, True]

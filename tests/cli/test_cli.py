@@ -84,6 +84,22 @@ MISTAKES = {
         ["suite", "problems/identity", "--name", "x", "--set", "tracking.uri=bogus://x"],
         "MLflow store 'bogus://x': expected",
     ),
+    "a control of equal sides": (
+        ["control", "problems/identity", "--name", "x", "--second", "search.strategy=scientist"],
+        "the two sides have the same parameters",
+    ),
+    "a control of two budgets": (
+        ["control", "problems/identity", "--name", "x", "--second", "budget.kernels=3"],
+        "the sides differ in budget.kernels (100 and 3), which limits a campaign",
+    ),
+    "a control with an unknown key": (
+        ["control", "problems/identity", "--name", "x", "--second", "search.stategy=fsr"],
+        "unknown parameter 'search.stategy'",
+    ),
+    "a control without repeats": (
+        ["control", "problems/identity", "--name", "x", "--second", "search.strategy=fsr", "--repeats", "0"],
+        "at least one repeat",
+    ),
     "unknown problem to show": (["problems", "show", "nope"], "unknown problem 'nope'"),
     "no store of MLflow's": (["optimize", "--set", "tracking.uri=bogus://x"], "MLflow store 'bogus://x': expected"),
     "a campaign that is not there": (
@@ -273,6 +289,7 @@ def test_help_imports_nothing_heavy(cli: Cli) -> None:
         "cases",
         "baseline",
         "compare",
+        "control",
         "export",
     ],
 )

@@ -49,6 +49,18 @@ def test_a_real_difference_is_found_and_no_false_one() -> None:
     assert "no significant difference" in same.conclusion and same.ratio == pytest.approx(1.0)
 
 
+def test_at_their_ends_campaigns_are_compared_by_what_each_had_found() -> None:
+    long, short = ([e.model_copy(update={"by_model": True, "bounds": ()}) for e in entries([2.0], s)] for s in "ab")
+    more = {"curve": (1.0, 2.0, 4.0), "incumbents": ("k00001", "k00002", "k00003")}
+    long = [one.model_copy(update=more) for one in long]
+    assert compare(long, short).ratio == 1.0 and compare(long, short).sides[0].best == 2.0
+    result = compare(long, short, at_end=True)
+    assert result.ratio == 2.0 and result.sides[0].best == 4.0 and result.budget_kernels == 2
+    assert [pair.first.kernel for pair in result.pairs] == ["k00003"] and result.pairs[0].second.kernel == "k00002"
+    titles = [part.title for part in comparison.shown(result) if isinstance(part, Table)]
+    assert "incumbents at each campaign's end" in titles
+
+
 def test_too_few_repeats_give_no_conclusion() -> None:
     result = compare(entries([2.0], "a"), entries([1.0], "b"), timed([2.0], [1.0]))
     assert result.p_first_better is None and "no conclusion" in result.conclusion and result.ratio == 2.0

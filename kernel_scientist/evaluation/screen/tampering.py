@@ -16,8 +16,8 @@ from kernel_scientist.evaluation.screen.source import CppText, PythonFile, RuleM
 PUBLIC = re.compile(r"kernel_scientist(?:\.(?:load|CompileError))?(?:\.|$)")
 """Names of this package that a kernel may import: `load` and `CompileError`."""
 USE_CASES = (
-    *("admit", "baseline", "check", "compare", "compile", "describe_problem", "doctor", "evaluate", "export_evidence"),
-    *("list_problems", "optimize", "suite", "validate", "verify"),
+    *("admit", "baseline", "check", "compare", "compile", "control", "describe_problem", "doctor", "evaluate"),
+    *("export_evidence", "list_problems", "optimize", "suite", "validate", "verify"),
 )
 """Functions that this package exports for others than kernels."""
 INTERNALS = frozenset((*(path.stem for path in Path(__file__).parents[2].iterdir()), *USE_CASES))
