@@ -12,17 +12,24 @@ from hypothesis import strategies as st
 
 from docs import cpu_examples, mi300x_examples, write_prompts
 from kernel_scientist import problems
+from kernel_scientist.campaign import hidden_sizes
+from kernel_scientist.hardware.addresses import CPU
 from kernel_scientist.problems import stated_sizes
 from kernel_scientist.problems.problem import Profile
+from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Case, Verdict
+from kernel_scientist.records.params import load as load_params
 from kernel_scientist.scientist.context import bug_taxonomy, hidden_cases
 from kernel_scientist.scientist.context.hidden_cases import KINDS, WITHHELD, HiddenCases
+from kernel_scientist.scientist.hiding import HidingAgent
+from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.proposals import Lesson, Lessons, Refutation
 from tests.conftest import ROOT, Cli
 from tests.scientist.model_server import serving
 from tests.scientist.scripted_campaign import settings, stored
 from tests.scientist.scripted_model import ScriptedModel, block_after
+from tests.scientist.test_command_agent import EDIT, Made
 from tests.scientist.test_roles_with_tools import ToolUser, role
 
 TIMED = (131101, 262147, 524309)
@@ -215,3 +222,37 @@ def test_a_trial_is_shown_with_its_times_and_without_its_launches() -> None:
         assert {*shown.evaluation.times_us} <= {*hidden.ids.values()}
         assert not shown.evaluation.compile or not shown.evaluation.compile.launches
         assert Trial.model_validate_json(shown.model_dump_json()) == shown
+
+
+LOOKS = """
+text = open(os.environ['KERNEL_SCIENTIST_TASK']).read()
+print('FOUND', [name for name in {names} if name in text], 'case-1' in text, '1009' in text, 'a timed case' in text)
+"""
+
+
+def test_the_task_of_an_agents_command_names_no_timed_case(tmp_path: Path) -> None:
+    assignment, population = cpu_examples.fp8()
+    hidden = HiddenCases(assignment.profile)
+    names = [case.name for case in assignment.profile.benchmarks]
+    made = Made(tmp_path, LOOKS.format(names=names) + EDIT)
+    scribe = made.agent.scribe
+    made.agent.scribe = LlmAgent(hidden.assignment(assignment), scribe.client.showing(hidden.text))
+    agent = HidingAgent(made.agent, hidden)
+    task = made.task().model_copy(update={"failed": ()})
+    earlier = Lesson(name="e001", text=f"look at {names[0]}", kernels=("k00001",), date="", campaign="c")
+    draft = agent.write(population, task, Lessons(findings=(earlier,)))
+    assert "FOUND [] True False" in draft.transcript
+    failure = Evaluation(verdict=Verdict.CRASHED, reason=f"{names[1]}: ValueError: 1009")
+    kernel = made.base.model_copy(update={"name": "k00077", "base": made.base.name, "source": "x = 1\n"})
+    again = agent.repair(population, task, Trial(kernel=kernel, evaluation=failure), Lessons())
+    assert again is not None and "FOUND [] True False True" in again.transcript
+
+
+def test_a_standing_champion_that_names_a_timed_case_is_refused() -> None:
+    problem, hide = problems.load(ROOT / "problems" / "identity"), ["problem=identity", "search.hide_shapes=true"]
+    params = load_params(None, [*hide, "target=cpu"])
+    hidden_sizes.require_unstated(params, problem, CPU, "int size = 127;")
+    for source in ("// size131072", "if (size == 131072)"):
+        with pytest.raises(SetupError, match=r"set search\.from=seeds"):
+            hidden_sizes.require_unstated(params, problem, CPU, source)
+        hidden_sizes.require_unstated(load_params(None, ["target=cpu"]), problem, CPU, source)
