@@ -111,6 +111,7 @@ class HiddenCases:
         shown = {
             "reason": self.text(reason),
             "evidence": evidence,
+            "labels": tuple(map(self.text, evaluation.labels)),
             "compile": _code(evaluation),
             "timings": self._renamed(evaluation.timings),
             "clocks": self._renamed(evaluation.clocks),
