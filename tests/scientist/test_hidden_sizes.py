@@ -92,7 +92,7 @@ def test_no_byte_that_a_model_is_sent_tells_a_timed_size(tools: bool, lab: Path,
     kinds = ("good", "raises", "prints", "errs", "raises early", "good")
     model = TellerWithTools(kinds, functions=True) if tools else Teller(kinds)
     with serving(model) as server:
-        arguments = settings(server, "search.generations=2", "search.hide_shapes=true", "repair.rounds=1")
+        arguments = settings(server, "search.generations=2", "search.hide_shapes=true")
         for name in ("designer", "writer", "repairer") if tools else ():
             arguments += ["--set", f"llm.{name}={role(server, True)}"]
         done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
