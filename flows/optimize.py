@@ -83,7 +83,8 @@ def _run(settings: Params, given: Settings, resume: bool | str) -> CampaignResul
     with evaluation_context(settings, Chain(), work_pool.connect) as context, ExitStack() as keeping:
         if settings.search.agent:
             say.warning("%s", agent_command.UNPRICED)
-            context = replace(context, mcp=keeping.enter_context(beside.served(given, settings.problem)))
+            if not settings.search.hide_shapes:  # its tools tell the cases
+                context = replace(context, mcp=keeping.enter_context(beside.served(given, settings.problem)))
         say.warning("opening the MLflow store, usually 5 s; a new one takes 20 s")
         campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
         keeping.enter_context(watching.kept(campaign))

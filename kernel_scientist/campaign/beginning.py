@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernel_scientist.campaign import champions, designs
+from kernel_scientist.campaign import champions, designs, hidden_sizes
 from kernel_scientist.campaign.ledger import Job
 from kernel_scientist.compilers.fingerprint import fingerprint
 from kernel_scientist.compilers.source import read_kernel
@@ -119,6 +119,7 @@ def new(params: Params, problem: Problem, address: Address, store: MlflowStore |
     if params.search.from_ == "seeds":
         return Beginning(seeds, Start(seeds=names, remark="search.from is seeds: nothing of earlier campaigns"))
     origin, source, remark = _champion(champions.folder(problem.name, params.language, address.name), seeds)
+    hidden_sizes.require_unstated(params, problem, address, source)
     start = Start(seeds=names, origin=origin, source=source, remark=remark)
     if store:
         subject = Subject(problem.name, params.language, address.name)

@@ -224,6 +224,7 @@ class Campaign:
             source=kernel.source,
             verdict=evaluation.verdict,
             reason=evaluation.reason,
+            failed_untimed=evaluation.failed_untimed,
             bug=bug_taxonomy.classify(evaluation).id,
             critique=draft.critique,
         )

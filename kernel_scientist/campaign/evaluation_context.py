@@ -60,14 +60,20 @@ class EvaluationContext(Bench):
         # what models need is not installed where a single kernel is evaluated
         from kernel_scientist.scientist import ensemble
         from kernel_scientist.scientist.command.agent import CommandAgent
+        from kernel_scientist.scientist.context.hidden_cases import HiddenCases
+        from kernel_scientist.scientist.hiding import HidingAgent
         from kernel_scientist.scientist.llm.agent import LlmAgent
 
         llm, assignment, by_command = self.params.llm, self.assignment(), bool(self.params.search.agent)
-        others = ensemble.create(llm, assignment, client, workshop, by_command)
+        hidden = HiddenCases(self.target.profile) if self.params.search.hide_shapes else None
+        others = ensemble.create(llm, assignment, client, workshop, by_command, hidden)
         if not by_command:
             return others
-        command, scribe = agent_command.of(self.params, self.problem), LlmAgent(assignment, client)
-        return CommandAgent(command, scribe, others, self.mcp, self.stopped)
+        command = agent_command.of(self.params, self.problem)
+        if hidden is None:
+            return CommandAgent(command, LlmAgent(assignment, client), others, self.mcp, self.stopped)
+        scribe = LlmAgent(hidden.assignment(assignment), client.showing(hidden.text))
+        return HidingAgent(CommandAgent(command, scribe, others, self.mcp, self.stopped), hidden)
 
     def assignment(self) -> Assignment:
         """Return the agents' assignment."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kernel_scientist.campaign import agent_command, beginning, preflight, resuming
+from kernel_scientist.campaign import agent_command, beginning, hidden_sizes, preflight, resuming
 from kernel_scientist.campaign.ledger import Ledger
 from kernel_scientist.campaign.plan import Plan
 from kernel_scientist.hardware.addresses import Address
@@ -24,6 +24,7 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
 
     problem, address = preflight.resolve(params)
     agent_command.require(params)
+    hidden_sizes.require(params, problem, address)
     models = {name: params.llm.role(name).model for name in agent_command.roles(params)}
     told = agent_command.outlook(params)
     if resume:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from kernel_scientist import problems
-from kernel_scientist.campaign import agent_command, disk_space
+from kernel_scientist.campaign import agent_command, disk_space, hidden_sizes
 from kernel_scientist.campaign.targets import factory
 from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.hardware import addresses
@@ -53,6 +53,7 @@ def campaign(params: Params) -> tuple[Problem, Address]:
     """Check a call of `optimize`: problem, target, compiler, names of models, and the `checks`; return as `resolve`."""
     problem, address = resolve(params)
     agent_command.require(params)
+    hidden_sizes.require(params, problem, address)
     for check in checks(params, problem):
         check()
     return problem, address

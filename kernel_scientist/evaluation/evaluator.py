@@ -36,7 +36,7 @@ from kernel_scientist.records.errors import BesideError
 from kernel_scientist.records.evaluation import CompileReport, Evaluation
 from kernel_scientist.records.kernel import REFERENCE, Case, Kernel, Verdict
 from kernel_scientist.records.params import Harness
-from kernel_scientist.sandbox.failure import KernelFailure, failed
+from kernel_scientist.sandbox.failure import KernelFailure, failed, noted
 from kernel_scientist.workers.client import WorkerClient
 from kernel_scientist.workers.worker_pool import WorkerPool
 
@@ -175,6 +175,7 @@ class Evaluator:
                     raise KernelFailure(Verdict.COMPILE_ERROR, f"compiler error: {gxx.headline(refused.log)}")
             except KernelFailure as caught:
                 failure = caught
+                failure.untimed = True
             findings = screening.result()
         evaluation = Evaluation(
             verdict=Verdict.OK, sandbox=self.pool.layers, compile=gxx.merged(reports, kernel.language)
@@ -195,7 +196,8 @@ class Evaluator:
         }
         evaluation = evaluation.model_copy(update=update)
         try:
-            policy.require_untampered(self.problem.policy, self.harness.tampering, findings)
+            with noted(untimed=True):
+                policy.require_untampered(self.problem.policy, self.harness.tampering, findings)
         except KernelFailure as failure:
             return failed(failure, evaluation.model_copy(update={"predictions": ()}))
         return evaluation
@@ -220,8 +222,10 @@ class Evaluator:
                 secret = self.inputs.secret(self.profile, SECRET_CASES)
                 observed = policy.observed_cases(self.driver, self.profile, chosen, self.is_timed(kernel))
                 self.driver.load(worker, kernel.source, (*chosen, *secret, *observed))
+                called = worker.programs and any(map(self.profile.times, observed))
                 for case in (*chosen, *secret):
-                    self._check_case(worker, case, reports)
+                    with noted(untimed=not called and not self.profile.times(case)):
+                        self._check_case(worker, case, reports)
                 for case in itertools.islice(itertools.cycle((*chosen, *secret)), MOST_CONFIGURATIONS):
                     if reports.untried:
                         self._check_call(worker, self.inputs.draw(case), reports)
@@ -235,7 +239,8 @@ class Evaluator:
                     self.driver.load(worker, kernel.source, observed)
                     use = policy.observe(self.driver, worker, observed)
             so_far = self._with_observations(so_far, use.labels(), reports, sums)
-            policy.require(self.problem.policy, use)
+            with noted(untimed=True):  # its words are the policy's
+                policy.require(self.problem.policy, use)
         except KernelFailure as failure:
             return failed(compat.explained(failure, self.problem), so_far)
         return with_seconds(so_far, "check", start)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.gpu.capture.preview import Previewer, refusal
 from kernel_scientist.hardware.gpus import Gpu
-from kernel_scientist.records.evaluation import CompileReport, Evaluation
+from kernel_scientist.records.evaluation import UNPREVIEWED, CompileReport, Evaluation
 from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.sandbox.failure import KernelFailure, failed
 
@@ -44,5 +44,5 @@ def with_report(so_far: Evaluation, report: CompileReport, gpu: Gpu) -> Evaluati
 
 
 def _unpreviewed(so_far: Evaluation, why: KernelFailure) -> Evaluation:
-    words = f"it could not be previewed: {why.reason}"
+    words = f"{UNPREVIEWED}{why.reason}"
     return so_far.model_copy(update={"evidence": (*so_far.evidence, words)})

@@ -5,11 +5,12 @@ records are kept compressed and read when asked for, so that a hundred thousand 
 """
 
 import bisect
+import copy
 import functools
 import threading
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from kernel_scientist.population.entry import Entry, order, score
 from kernel_scientist.population.ranking import Ranking
@@ -111,6 +112,13 @@ class Population:
 
     def _read(self, name: str) -> Trial:
         return unpack(self._records[name])
+
+    def viewed(self, view: Callable[[Trial], Trial]) -> "Population":
+        """Return these kernels, whose trials are read as `view` shows them; to look at, not to add to."""
+        other = copy.copy(self)
+        other._read = lambda name: view(self.get(name))
+        other.get = functools.lru_cache(RECENT)(other._read)
+        return other
 
     def latest(self, most: int) -> list[Trial]:
         """Return at most `most` trials, those with the highest names."""

@@ -33,6 +33,10 @@ class Profile:
     vary: dict[str, tuple[int, int, int]] = field(default_factory=dict[str, tuple[int, int, int]])
     """(from, to, step) by size: ranges of random sizes on which a kernel is checked in addition to the listed cases."""
 
+    def times(self, case: Case) -> bool:
+        """Whether a case of these sizes is timed."""
+        return any(case.sizes == timed.sizes for timed in self.benchmarks)
+
     def secret(self, rng: random.Random) -> Case | None:
         """Return a random case within `vary`; None if the problem has no ranges."""
         if not self.vary:

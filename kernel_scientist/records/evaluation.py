@@ -16,6 +16,8 @@ CONFIRMED, CORRECT, NOT_CONFIRMED = "confirmed", "correct", "not confirmed"
 beat."""
 MACHINE = ("machine", "gpu", "cores", "threads", "compiler", "torch", "system")
 """Fields of an evaluation's environment that name the machine, in the order in which they are shown."""
+UNPREVIEWED = "it could not be previewed: "
+"""Beginning of evidence on the calls of a preview, which are of the timed cases."""
 
 
 class CompileReport(Record):
@@ -198,6 +200,8 @@ class Evaluation(Record):
     """Whether the kernel was not executed because others are predicted to be faster (`search.prescreen`)."""
     coverage: str = ""
     """Without a GPU: how much of the kernel was executed and checked."""
+    failed_untimed: bool = False
+    """Whether it failed where no timed case took part: before any call, or on a checking case of other sizes."""
     speedups: tuple[Speedup, ...] = ()
     """Comparisons with the sources that were timed beside it."""
     baseline: str = ""

@@ -167,6 +167,8 @@ class Attempt(Record):
     """Why it failed."""
     reason: str
     """The verdict in a sentence."""
+    failed_untimed: bool = False
+    """Whether it failed where no timed case took part (`Evaluation`)."""
     bug: str
     """Class of the bug, A.1 to C.4 (`scientist.context.bug_taxonomy`)."""
     critique: str = ""

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.overrides import apply, no_text, valid_keys
+from kernel_scientist.records.param_sections import Kernelbot, Repair, Section, Tracking, Tuning, Validate
 from kernel_scientist.records.yaml_text import read_mapping
 
 Strategy = Literal["scientist", "hypotheses", "tree", "islands", "fsr", "best_of_n", "greedy", "agent"]
@@ -21,12 +22,6 @@ REMOTE_TARGETS = ("pool",)
 """Prefixes of targets on other hosts. Each is the name of the module of `campaign.targets` that opens it."""
 WRITER = "writer"
 """The designer's model name that leaves the hypothesis to the writer: one model call a kernel."""
-
-
-class Section(BaseModel):
-    """Base of all sections: frozen; an unknown key, NaN and infinity are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Search(Section):
@@ -41,6 +36,7 @@ class Search(Section):
     agent: str = ""
     agent_minutes: float = Field(default=20, gt=0)
     agent_writes: tuple[str, ...] = ()
+    hide_shapes: bool = False
 
     @property
     def submitted(self) -> bool:
@@ -187,12 +183,6 @@ class Llm(Section):
 ROLES = ("selector", "designer", "writer", "repairer", "distiller", "judge")
 
 
-class Repair(Section):
-    """Repair of kernels that failed."""
-
-    rounds: int = Field(default=2, ge=0)
-
-
 class Knowledge(Section):
     """Background documents and findings in prompts."""
 
@@ -200,15 +190,6 @@ class Knowledge(Section):
     tokens: int = Field(default=6000, ge=0)
     distil_every: int = Field(default=4, ge=0)
     findings: int = Field(default=12, ge=0)
-
-
-class Tuning(Section):
-    """The search over a kernel's tunable values."""
-
-    tries: int = Field(default=6, ge=0)
-    predictions: int = Field(default=100, ge=1)
-    promising: float = Field(default=1.0, gt=0, le=1)
-    share: float = Field(default=0.25, ge=0, le=1)
 
 
 class Budget(Section):
@@ -249,39 +230,6 @@ class Harness(Section):
     quiet_wait_s: float = Field(default=30, ge=0)
     counters: Literal["auto", "off"] = "auto"
     counters_timeout_s: float = Field(default=180, gt=0)
-
-
-class Validate(Section):
-    """Choice and confirmation of a champion."""
-
-    processes: int = Field(default=3, ge=1)
-    blocks: int = Field(default=6, ge=2)
-    finalists: int = Field(default=4, ge=1)
-    torch_compile: bool = False
-    approval: bool = False
-    approval_wait_s: float = Field(default=86_400, gt=0)
-
-
-class Tracking(Section):
-    """Where MLflow runs are written."""
-
-    uri: str = ""
-    experiment: str = ""
-    suite: str = ""
-    register_champion: bool = Field(default=True, alias="register")
-
-
-class Kernelbot(Section):
-    """GPU MODE's leaderboard as the evaluator (`target: kernelbot`)."""
-
-    leaderboard: str = ""
-    gpu: str = "MI300"
-    rewrite: bool = False
-    margin: float = Field(default=0.03, ge=0)
-    events: bool = False
-    poll_s: float = Field(default=5.0, gt=0)
-    settle_s: float = Field(default=20.0, ge=0)
-    timeout_s: float = Field(default=3600.0, gt=0)
 
 
 def _target(name: str) -> str:

@@ -1,5 +1,8 @@
 """The failure of a kernel: an exception, which the evaluator turns into a verdict."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Verdict
 
@@ -13,6 +16,18 @@ class KernelFailure(Exception):
     def __init__(self, verdict: Verdict, reason: str, evidence: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
         self.verdict, self.reason, self.evidence = verdict, reason, evidence
+        self.untimed = False
+        """Whether no timed case took part (`Evaluation.failed_untimed`)."""
+
+
+@contextmanager
+def noted(untimed: bool) -> Generator[None]:
+    """Note of a failure within whether no timed case took part."""
+    try:
+        yield
+    except KernelFailure as failure:
+        failure.untimed = untimed
+        raise
 
 
 def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
@@ -21,6 +36,7 @@ def failed(failure: KernelFailure, so_far: Evaluation) -> Evaluation:
         update={
             "verdict": failure.verdict,
             "reason": printable(failure.reason),
+            "failed_untimed": failure.untimed,
             "evidence": (*so_far.evidence, *(printable(e)[:EVIDENCE] for e in failure.evidence if e)),
             "timings": (),
             "speedups": (),

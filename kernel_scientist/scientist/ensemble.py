@@ -8,6 +8,8 @@ from kernel_scientist.records.errors import ModelError, SetupError
 from kernel_scientist.records.evaluation import Trial
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.params import PLAYBOOK, ROLES, WRITER, Llm, Model
+from kernel_scientist.scientist.context.hidden_cases import HiddenCases
+from kernel_scientist.scientist.hiding import HidingAgent, HidingWorkshop
 from kernel_scientist.scientist.llm import costs
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import LlmClient
@@ -21,12 +23,26 @@ T = TypeVar("T")
 
 
 def create(
-    llm: Llm, assignment: Assignment, client: LlmClient, workshop: Workshop | None = None, by_command: bool = False
+    llm: Llm,
+    assignment: Assignment,
+    client: LlmClient,
+    workshop: Workshop | None = None,
+    by_command: bool = False,
+    hidden: HiddenCases | None = None,
 ) -> Agent:
-    """Return the agent that the parameters name. `workshop`: for roles with tools. Raises SetupError as `require`."""
+    """Return the agent that the parameters name. Raises SetupError as `require`.
+
+    `workshop`: for roles with tools. `hidden`: the timed cases, if models are not to know their sizes.
+    """
     require(llm, assignment.language, by_command)
     rule_based = RuleBasedAgent(assignment)
-    return Ensemble(llm, rule_based, LlmAgent(assignment, client, workshop)) if _models(llm) else rule_based
+    if not _models(llm):
+        return rule_based
+    if hidden is None:
+        return Ensemble(llm, rule_based, LlmAgent(assignment, client, workshop))
+    shown = HidingWorkshop(workshop, hidden) if workshop else None
+    models = LlmAgent(hidden.assignment(assignment), client.showing(hidden.text), shown)
+    return Ensemble(llm, rule_based, HidingAgent(models, hidden))
 
 
 def require(llm: Llm, language: Language, by_command: bool = False) -> None:

@@ -92,6 +92,8 @@ class Assignment:
     """What compiles kernels for the GPU, with its version; empty if that is not known here."""
     operators: Mapping[str, float] = field(default_factory=dict[str, float])
     """Shares of the reference's operators in its time, if it is the only kernel to start from; else empty."""
+    bound_by_memory: bool | None = None
+    """Whether memory sets the roofline of every timed case; None: as the problem's work says."""
 
     @property
     def by_model(self) -> bool:
@@ -108,6 +110,8 @@ class Assignment:
     @property
     def memory_bound(self) -> bool:
         """Whether memory sets the roofline of every timed case; no if the peaks are unknown."""
+        if self.bound_by_memory is not None:
+            return self.bound_by_memory
         works = [self.problem.work(case) for case in self.profile.benchmarks]
         return math.isfinite(self.peaks.memory_gbps) and all(
             roofline_limit(work, self.peaks) == "memory" for work in works

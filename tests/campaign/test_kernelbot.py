@@ -21,7 +21,7 @@ from kernel_scientist.campaign.kernelbot.submitted_source import lines_with_word
 from kernel_scientist.problems import load
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.kernel import Verdict
-from kernel_scientist.records.params import Kernelbot
+from kernel_scientist.records.param_sections import Kernelbot
 from kernel_scientist.sandbox.failure import KernelFailure
 from tests.campaign.kernelbot_server import CLI_ID, SECRET_SEED, Board, serving
 from tests.conftest import ROOT, Cli

@@ -24,7 +24,7 @@ from kernel_scientist.campaign.kernelbot.api import (
 )
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 from kernel_scientist.records.kernel import Verdict, digest
-from kernel_scientist.records.params import Kernelbot
+from kernel_scientist.records.param_sections import Kernelbot
 from kernel_scientist.sandbox import device_queue
 from kernel_scientist.sandbox.failure import KernelFailure
 

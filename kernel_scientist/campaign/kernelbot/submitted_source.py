@@ -2,7 +2,7 @@
 
 import re
 
-from kernel_scientist.records.params import Kernelbot
+from kernel_scientist.records.param_sections import Kernelbot
 
 AS_SUBMISSION = "from reference import ref_kernel\n\n\ndef custom_kernel(data):\n    return ref_kernel(data)\n"
 """The reference as a submission: the leaderboard puts `reference.py` beside it."""

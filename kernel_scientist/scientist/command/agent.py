@@ -83,7 +83,8 @@ class CommandAgent:
         base = population.get(task.base).kernel.source
         more: dict[str, Any] = {"failed": failed, "mcp": self.mcp, "minutes": self.command.limit_s / 60}
         prompt = self.scribe.brief(population, task, lessons, ROLE, **more)
-        with TaskFolder.made(task.name, prompt.messages[-1].content, given, base, self.mcp) as folder:
+        told = self.scribe.client.shown(prompt.messages[-1].content)
+        with TaskFolder.made(task.name, told, given, base, self.mcp) as folder:
             run = self.command.run(folder.task, self.stopped)
             source, report = folder.kernel(), folder.report()
         draft = Draft(

@@ -154,7 +154,7 @@ def same_code(population: Population, trial: Trial) -> bool:
         return False
     codes = [[o.model_copy(update={"digest": ""}) for o in report.objects] for report in reports if report]
     launches = [[(x.case, x.grid, x.num_warps, x.constants) for x in report.launches] for report in reports if report]
-    return codes[0] == codes[1] and launches[0] == launches[1]
+    return codes[0] == codes[1] and launches[0] == launches[1] != []
 
 
 def tried(population: Population, name: str, related: Iterable[Trial] = ()) -> tuple[list[dict[str, Any]], int]:

@@ -49,6 +49,7 @@ def problem(problem: Problem, profile: Profile) -> dict[str, Any]:
         "reduced": reduced(problem, profile),
         "from_file": bool(problem.adapter),
         "held_out": bool(profile.held_out),
+        "hidden": any(not case.sizes for case in profile.benchmarks),
         "policy": " ".join(r for r in rules if r),
         "priced": ", ".join(COPIES + ARITHMETIC if policy.library else COPIES),
         "memory": _memory(problem),

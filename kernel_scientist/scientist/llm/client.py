@@ -3,13 +3,14 @@
 request -> response cache? -> price, budget -> call with retries -> response cache -> parse -> (correction -> request)
 """
 
+import copy
 import functools
 import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from pydantic import BaseModel
 
@@ -80,6 +81,17 @@ class LlmClient:
         self._breakers: dict[tuple[str, str], CircuitBreaker] = {}
         self._in_flight = CallsInFlight(stopped)
         self._lock = threading.Lock()
+        self.shown: Callable[[str], str] = _as_it_is
+        """Rewrites all text that goes to a model, but for its own replies."""
+
+    def showing(self, shown: Callable[[str], str]) -> Self:
+        """Return this client, which sends text as `shown` rewrites it."""
+        other = copy.copy(self)
+        other.shown = shown
+        return other
+
+    def _told(self, messages: Sequence[Message]) -> list[Message]:
+        return [one.model_copy(update={"content": self.shown(one.content)}) for one in messages]
 
     def ask(
         self, spec: CallSpec, prompt: Prompt, parse: Parser[T], tools: Toolbox | None = None
@@ -92,7 +104,7 @@ class LlmClient:
         exceed the budget, ModelError if no model of the role replies, StoppedError if the campaign is stopped
         meanwhile.
         """
-        messages, calls, fault = list(prompt.messages), list[LlmCall](), ReplyError("no model was called")
+        messages, calls, fault = self._told(prompt.messages), list[LlmCall](), ReplyError("no model was called")
         offered = tools.specs if tools else ()
         longer, corrections, turn = 1, 0, 0
         while corrections <= self.llm.corrections:
@@ -116,7 +128,7 @@ class LlmClient:
                 answered = tools.answer(reply.text, before) if tools else reply.text
                 if not isinstance(answered, str):
                     calls.append(_recorded(reply, prompt, cached, ""))
-                    messages += [Message(role="assistant", content=reply.text), *answered]
+                    messages += [Message(role="assistant", content=reply.text), *self._told(answered)]
                     continue
                 result = parse(split(answered))
             except ReplyError as error:
@@ -132,7 +144,8 @@ class LlmClient:
                 why = f"Your reply cannot be used: {fault}. {AGAIN}"
                 said = reply.text if tools else reply.text[:MAX_QUOTED]
                 messages.append(Message(role="assistant", content=said or "(empty)"))
-                messages += tools.refused(reply.text, why) if tools else [Message(role="user", content=why)]
+                refusal = tools.refused(reply.text, why) if tools else [Message(role="user", content=why)]
+                messages += self._told(refusal)
             else:
                 return result, (*calls, _recorded(reply, prompt, cached, ""))
         fault.llm_calls = tuple(calls)
@@ -280,6 +293,10 @@ class LlmClient:
     def _wait(self, seconds: float) -> None:
         if self.stopped.wait(seconds):
             raise StoppedError("the campaign was stopped")
+
+
+def _as_it_is(text: str) -> str:
+    return text
 
 
 def _recorded(reply: Reply, prompt: Prompt, cached: bool, fault: str) -> LlmCall:
