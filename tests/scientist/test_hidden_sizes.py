@@ -30,7 +30,7 @@ from tests.scientist.model_server import serving
 from tests.scientist.scripted_campaign import settings, stored
 from tests.scientist.scripted_model import ScriptedModel, block_after
 from tests.scientist.test_command_agent import EDIT, Made
-from tests.scientist.test_roles_with_tools import ToolUser, role
+from tests.scientist.tool_user import ToolUser, role_with_tools
 
 TIMED = (131101, 262147, 524309)
 """Primes, so that no other number of a prompt is one of them or a multiple by chance."""
@@ -94,7 +94,7 @@ def test_no_byte_that_a_model_is_sent_tells_a_timed_size(tools: bool, lab: Path,
     with serving(model) as server:
         arguments = settings(server, "search.generations=2", "search.hide_shapes=true")
         for name in ("designer", "writer", "repairer") if tools else ():
-            arguments += ["--set", f"llm.{name}={role(server, True)}"]
+            arguments += ["--set", f"llm.{name}={role_with_tools(server, True)}"]
         done = cli("optimize", "--json", *arguments, PREFECT_API_URL=prefect_api)
         assert done.returncode == 0, done.stderr
     text = json.dumps(server.requests)
