@@ -144,9 +144,9 @@ def assignment(language: Language) -> Assignment:
         cpu=CPU,
         peaks=MI300X,
         gpu=MI300X,
-        knowledge=knowledge.load([environment.root() / path for path in Knowledge().paths]),
+        knowledge=(documents := knowledge.load(folders := [environment.root() / path for path in Knowledge().paths])),
         knowledge_tokens=Knowledge().tokens,
-        symptoms=symptoms.load([environment.root() / path for path in Knowledge().paths]),
+        symptoms=symptoms.load(folders, documents),
         most_findings=Knowledge().findings,
         compiler=COMPILERS[language],
     )

@@ -13,7 +13,14 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kernel_scientist import problems
-from kernel_scientist.campaign import campaign_process, comparing, control_sides, control_summary
+from kernel_scientist.campaign import (
+    campaign_process,
+    comparing,
+    control_sides,
+    control_summary,
+    hidden_sizes,
+    preflight,
+)
 from kernel_scientist.campaign.campaign_process import folder_of, label
 from kernel_scientist.records import environment
 from kernel_scientist.records.campaign_result import CampaignResult
@@ -69,6 +76,7 @@ class Control:
         control = Control(name, places, (tuple(first), tuple(second)), repeats, tuple(common), params_file)
         control_sides.require(*control.params, (*common, *first, *second))
         control.require_same()
+        control.require_pairs()
         return control
 
     @property
@@ -91,6 +99,19 @@ class Control:
         file = self.folder / SETTINGS
         if file.exists() and file.read_text() != self._settings:
             raise SetupError(f"control {self.name} was begun with other parameters: give this one another --name")
+
+    def require_pairs(self) -> None:
+        """Raise SetupError, before anything is paid, if a side cannot run on a problem, or pairs could not be timed."""
+        for place in self.places:
+            for own in self.overrides:
+                params = load(self.params_file, (*self.common, *own, f"problem={place}"))
+                problem, address = preflight.resolve(params)
+                hidden_sizes.require(params, problem, address)
+                if address.times != "predicted" and not address.is_here:
+                    raise SetupError(
+                        f"the kernels of a pair are timed in one run on this host, and target {address.name} is "
+                        "elsewhere: run the control there"
+                    )
 
     def begin(self) -> None:
         """Make the folder, the name by which the campaigns are found again, and note the parameters."""
@@ -121,7 +142,8 @@ class Control:
 
     def settings(self, one: ControlRun, own: Path) -> list[str]:
         """Return the overrides of a campaign whose folder is `own`; the last ones hold."""
-        tag = f"{campaign_process.tag(self.folder)}-{one.side}-{one.seed}"
+        problem = own.parent.name[-8:]  # two problems may have one name
+        tag = f"{campaign_process.tag(self.folder)}-{problem}-{one.side}-{one.seed}"
         fixed = (f"problem={one.place}", f"search.seed={one.seed}", "search.from=seeds", f"tracking.suite={tag}")
         return [*self.common, *self.overrides[SIDES.index(one.side)], *fixed, f"llm.replies={own / 'replies'}"]
 

@@ -226,6 +226,7 @@ class Evaluator:
                 for case in (*chosen, *secret):
                     with noted(untimed=not called and not self.profile.times(case)):
                         self._check_case(worker, case, reports)
+                    called = called or self.profile.times(case)
                 for case in itertools.islice(itertools.cycle((*chosen, *secret)), MOST_CONFIGURATIONS):
                     if reports.untried:
                         self._check_call(worker, self.inputs.draw(case), reports)

@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError
 from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.yaml_text import read_mapping
-from kernel_scientist.scientist.knowledge import LANGUAGES, TARGETS
+from kernel_scientist.scientist.knowledge import LANGUAGES, TARGETS, Document
 from kernel_scientist.scientist.report_facts import KINDS, ReportFacts, Value
 
 FILE = "symptoms.yaml"
@@ -142,17 +142,22 @@ class Symptom:
         return "\n  ".join(lines)
 
 
-def load(paths: Sequence[Path]) -> dict[str, SymptomCard]:
+def load(paths: Sequence[Path], documents: Sequence[Document] = ()) -> dict[str, SymptomCard]:
     """Read the cards of the files `symptoms.yaml` in these folders, by name; other paths have none.
 
-    Raises SetupError naming file and card for an unknown fact, an empty text or a name that is there twice.
+    `documents`: those by whose titles a model may ask for what the cards rest on. Raises SetupError naming file and
+    card for an unknown fact, an empty text or a name that is there twice.
     """
     cards = dict[str, SymptomCard]()
+    titles = {document.name: document.title for document in documents}
     for file in dict.fromkeys(path.resolve() / FILE for path in paths if (path / FILE).is_file()):
         for name, values in read_mapping(file, "the cards in ").items():
             if name in cards:
                 raise SetupError(f"knowledge: {file}: there is another card {name!r}; give one of them another name")
-            cards[name] = _card(f"knowledge: {file}: card {name}", values)
+            card = _card(f"knowledge: {file}: card {name}", values)
+            document, _, section = card.source.partition(", ")
+            source = f"{titles[document]}: {section}" if document in titles else card.source
+            cards[name] = card.model_copy(update={"source": source})
     return cards
 
 

@@ -222,6 +222,28 @@ def test_a_trial_is_shown_with_its_times_and_without_its_launches() -> None:
         assert {*shown.evaluation.times_us} <= {*hidden.ids.values()}
         assert not shown.evaluation.compile or not shown.evaluation.compile.launches
         assert Trial.model_validate_json(shown.model_dump_json()) == shown
+        assert hidden.trial(shown) == shown, "what is shown is shown again as it is"
+
+
+def test_a_failure_is_shown_again_as_it_is() -> None:
+    hidden = HiddenCases(cpu_examples.fp8()[0].profile)
+    name = next(iter(hidden.ids))
+    failure = Evaluation(verdict=Verdict.CRASHED, reason=f"{name}: ValueError: 1009", evidence=("line 1 of kernel.py",))
+    once = hidden.evaluation(failure, "x = 1\n")
+    assert hidden.evaluation(once, "x = 1\n") == once and hidden.ids[name] in once.reason and "1009" not in str(once)
+
+
+def test_findings_that_state_compile_time_arguments_are_left_out() -> None:
+    assignment, population = mi300x_examples.triton()
+    hidden = HiddenCases(assignment.profile)
+    trial = next(one for one in population if one.evaluation.compile and one.evaluation.compile.objects)
+    report = trial.evaluation.compile
+    assert report is not None
+    objects = (report.objects[0].model_copy(update={"constants": {"COLS": 7168}}), *report.objects[1:])
+    findings = ("rms (COLS 7168): 12 registers spilled", "no matrix instruction")
+    told = report.model_copy(update={"objects": objects, "findings": findings})
+    shown = hidden.evaluation(trial.evaluation.model_copy(update={"compile": told}), trial.kernel.source).compile
+    assert shown is not None and shown.findings == ("no matrix instruction",)
 
 
 LOOKS = """

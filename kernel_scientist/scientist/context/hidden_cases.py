@@ -123,6 +123,7 @@ class HiddenCases:
             "counters": (),
             "coverage": "",
             "samples": None,
+            "failed_untimed": True,  # what is told now may be told again
         }
         return evaluation.model_copy(update=shown)
 
@@ -135,7 +136,7 @@ class HiddenCases:
         return speedup.model_copy(update={"cases": cases, "slower_cases": slower})
 
     def _id(self, name: str) -> str:
-        return self.ids.get(name, "a timed case")
+        return self.ids.get(name, name if name in self.ids.values() else "a timed case")
 
     def _failure(self, evaluation: Evaluation, source: str) -> tuple[str, tuple[str, ...]]:
         """Return reason and evidence as they are shown: of a failure on a timed case its kind, the case, the line."""
@@ -158,7 +159,7 @@ class HiddenCases:
         if attempt.failed_untimed or attempt.verdict in OWN:
             return attempt.model_copy(update={"reason": self.text(attempt.reason)})
         kind = RULE if attempt.verdict is Verdict.REJECTED else KINDS.get(attempt.bug, "")
-        return attempt.model_copy(update={"reason": ": ".join(filter(None, (kind, WITHHELD)))})
+        return attempt.model_copy(update={"reason": ": ".join(filter(None, (kind, WITHHELD))), "failed_untimed": True})
 
 
 def opaque(names: Sequence[str]) -> dict[str, str]:
@@ -196,13 +197,16 @@ def _longest_first(names: Iterable[str]) -> list[str]:
 
 
 def _code(evaluation: Evaluation) -> CompileReport | None:
-    """Return a compile report without launches and compile-time arguments, which may be sizes."""
+    """Return a compile report without launches, and without compile-time arguments and what is found of them."""
     report = evaluation.compile
     if report is None:
         return None
     objects = tuple(one.model_copy(update={"constants": {}}) for one in report.objects)
     log = report.log if evaluation.failed_untimed or report.ok else ""
-    return report.model_copy(update={"launches": (), "missed": (), "objects": objects, "log": log})
+    named = {f"{name} {value}" for one in report.objects for name, value in one.constants.items()}
+    findings = tuple(one for one in report.findings if not any(words in one for words in named))
+    shown = {"launches": (), "missed": (), "objects": objects, "findings": findings, "log": log}
+    return report.model_copy(update=shown)
 
 
 def _line(told: str, source: str) -> str:

@@ -73,7 +73,7 @@ class Lookup:
             Tool("read", f"Read a kernel's source, or one of these documents: {titles}.", ReadArguments, self._read),
             Tool(
                 "search",
-                "Find sections of these documents, and what a report's symptoms usually mean.",
+                "Find sections of the documents that `read` lists, and what a report's symptoms usually mean.",
                 Searching,
                 self._search,
             ),

@@ -60,7 +60,10 @@ class OfCase(OfSource):
 class HandIn(Arguments):
     """What is handed in."""
 
-    source: str = Field(default="", description="The complete file; empty: the draft that passed its check last.")
+    source: str = Field(
+        default="",
+        description="The complete file (this reply's text is not taken); empty: the draft that passed its check.",
+    )
     report: str = Field(description="What `REPORT:` asks for.")
     critique: str = Field(default="", description="What `CRITIQUE:` asks for, if the prompt does.")
     plan: str = Field(default="", description="The plan as a JSON object, if the prompt asks for one.")
