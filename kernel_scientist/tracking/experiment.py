@@ -104,7 +104,8 @@ class MlflowExperiment:
         if self._local:
             yield self._download(run_id, name)
             return
-        with tempfile.TemporaryDirectory() as folder:
+        # Threads of a download that failed may still write there: the failure counts, not that it cannot be emptied.
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             yield self._download(run_id, name, folder)
 
     def _download(self, run_id: str, name: str, folder: str | None = None) -> Path:

@@ -26,6 +26,8 @@ from kernel_scientist.scientist.prompts import Message
 from kernel_scientist.tracking import campaign_params, flow_links, local_store, snapshots
 from kernel_scientist.tracking.access import require_reachable
 from kernel_scientist.tracking.campaign_run import CampaignRun
+from kernel_scientist.tracking.experiment import MlflowExperiment
+from kernel_scientist.tracking.failures import StoreError
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from kernel_scientist.tracking.subject import Subject
 from tests.conftest import ROOT
@@ -365,3 +367,33 @@ def test_a_store_that_cannot_be_used_is_named(tmp_path: Path) -> None:
 
 def _fail(*_: object, **__: object) -> None:
     raise RuntimeError("killed here")
+
+
+def test_the_error_of_a_download_is_told_while_another_thread_still_writes_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Remote(MlflowExperiment):
+        def __init__(self) -> None:
+            self._local, self.ended = False, threading.Event()
+
+        def _download(self, run_id: str, name: str, folder: str | None = None) -> Path:
+            def write() -> None:
+                while not self.ended.is_set():
+                    place = Path(folder or "") / "snapshots"
+                    place.mkdir(parents=True, exist_ok=True)
+                    for number in range(20):
+                        (place / str(number)).write_text("")
+
+            self.writer = threading.Thread(target=write)
+            self.writer.start()
+            time.sleep(0.05)
+            raise StoreError("the MLflow store cannot be used")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    remote = Remote()
+    try:
+        with pytest.raises(StoreError), remote._downloaded("run", "snapshots"):
+            pass
+    finally:
+        remote.ended.set()
+        remote.writer.join()
