@@ -43,9 +43,13 @@ def begin(place: Path) -> None:
         new.unlink()
 
 
-def tag(place: Path) -> str:
-    """Return the name by which the campaigns of a folder that was begun are found again."""
-    return (place / TAG).read_text()
+def tag(place: Path, own: Path) -> str:
+    """Return the name by which the campaigns of one problem are found again.
+
+    `place`: the folder of the suite or control, which was begun; `own`: that of the problem (`folder_of`), as two
+    problems may have one name.
+    """
+    return f"{(place / TAG).read_text()}-{own.name[-8:]}"
 
 
 def folder_of(place: Path, problem: Path) -> Path:

@@ -142,8 +142,7 @@ class Control:
 
     def settings(self, one: ControlRun, own: Path) -> list[str]:
         """Return the overrides of a campaign whose folder is `own`; the last ones hold."""
-        problem = own.parent.name[-8:]  # two problems may have one name
-        tag = f"{campaign_process.tag(self.folder)}-{problem}-{one.side}-{one.seed}"
+        tag = f"{campaign_process.tag(self.folder, own.parent)}-{one.side}-{one.seed}"
         fixed = (f"problem={one.place}", f"search.seed={one.seed}", "search.from=seeds", f"tracking.suite={tag}")
         return [*self.common, *self.overrides[SIDES.index(one.side)], *fixed, f"llm.replies={own / 'replies'}"]
 

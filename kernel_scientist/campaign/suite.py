@@ -76,7 +76,7 @@ class Suite:
         file, metrics = own / "result.json", own / campaign_process.METRICS
         if (kept := _kept(file)) is not None:
             return kept
-        named = (f"problem={place}", f"tracking.suite={campaign_process.tag(self.folder)}")
+        named = (f"problem={place}", f"tracking.suite={campaign_process.tag(self.folder, own)}")
         last = campaign_process.run(own, (*OWN, *overrides, *named), params_file, api)
         row = result_row(place, metrics, last)
         if not metrics.exists() or not campaign_process.is_decided(_result(metrics)):

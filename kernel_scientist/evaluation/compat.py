@@ -11,6 +11,6 @@ def explained(failure: KernelFailure, problem: Problem) -> KernelFailure:
     if not names or failure.verdict not in (Verdict.CRASHED, Verdict.INCORRECT):
         return failure
     said = f"with compat=official booleans of task.yml are texts, 'True' or 'False': {', '.join(names)}"
-    told = KernelFailure(failure.verdict, f"{failure.reason} ({said})", failure.evidence)
-    told.untimed = failure.untimed
-    return told
+    explained = KernelFailure(failure.verdict, f"{failure.reason} ({said})", failure.evidence)
+    explained.untimed = failure.untimed
+    return explained

@@ -56,10 +56,10 @@ def where(problem: Problem, profiles: Sequence[Profile], language: str) -> str:
     described = {"its description": general(problem.description), "its reference": problem.reference_text}
     seeds = {f"its seed {file.name}": file.read_text() for file in problem.seeds(language)}
     for profile in profiles:
-        for told, text in described.items():
+        for what, text in described.items():
             if has_number(text, numbers(profile)):
-                return f"{told} names some of them"
-        for told, text in (described | seeds).items():
+                return f"{what} names some of them"
+        for what, text in (described | seeds).items():
             if any(case.name in text or states(text, case) for case in profile.benchmarks):
-                return f"{told} names a timed case"
+                return f"{what} names a timed case"
     return ""

@@ -42,7 +42,7 @@ DONE = "all generations are done"
 
 
 def attentive(request: dict[str, Any], number: int) -> Response:
-    """A model that improves on the value whose outcome it is told, and begins anew if it is told of none."""
+    """A model that improves on the value whose outcome its prompt states, and begins anew if there is none."""
     told = re.search(r"value (\d+) was", request["messages"][0]["content"])
     return Response(str(int(told[1]) + 1 if told else 1))
 

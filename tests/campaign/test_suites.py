@@ -233,3 +233,9 @@ def test_a_suite_of_ten_problems_goes_on_after_sigkill(lab: Path) -> None:
         assert [run.data.tags["campaign"] for run in runs] == [one.campaign]
     parent = client.get_run(str(result.mlflow))
     assert parent.data.metrics["fast_1"] == result.over_eager.fast_p["1"]
+
+
+def test_problems_of_one_name_resume_their_own_campaigns(tmp_path: Path) -> None:
+    campaign_process.begin(tmp_path / "suite")
+    owns = [campaign_process.folder_of(tmp_path / "suite", tmp_path / place / "rmsnorm") for place in ("a", "b")]
+    assert len({campaign_process.tag(tmp_path / "suite", own) for own in owns}) == 2

@@ -45,7 +45,7 @@ TAILS = {
 
 
 def _telling(source: str, number: int, kind: str) -> str:
-    """Return the base changed to a kernel that tells of the sizes that it meets."""
+    """Return the base changed to a kernel that reveals the sizes that it meets."""
     source = source.replace('SOURCE = r"""\n', f'SOURCE = r"""\nstatic const int plan_{number} = {number};\n', 1)
     early = "    if data[0].numel() == 127:\n        raise ValueError('seen 127')\n" if kind == "raises early" else ""
     tail = f"{early}    if data[0].numel() > {LARGE}:\n        {TAILS[kind]}\n    return inner(data)\n"
@@ -100,7 +100,7 @@ def test_no_byte_that_a_model_is_sent_tells_a_timed_size(tools: bool, lab: Path,
     text = json.dumps(server.requests)
     assert not told(server.requests)
     assert "case-1" in text and "case-3" in text and "only these names of theirs" in text
-    assert "size127" in text and "seen 127" in text, "what is known of checking cases is told"
+    assert "size127" in text and "seen 127" in text, "what is known of checking cases is shown"
     assert "a timed case" in text and WITHHELD in text and "ValueError" in text
     parent, _, store = stored(lab)
     assert parent.params["search.hide_shapes"] == "True"

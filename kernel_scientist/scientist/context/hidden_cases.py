@@ -46,7 +46,7 @@ _LINE = re.compile(r"\bline (\d{1,6})\b|\bkernel\.(?:py|cpp):(\d{1,6})\b")
 
 @dataclass(frozen=True)
 class HiddenCases:
-    """The timed cases of a profile, and what is told in their place."""
+    """The timed cases of a profile, and what models are shown in their place."""
 
     profile: Profile
 
@@ -106,7 +106,7 @@ class HiddenCases:
         return Trial(kernel=kernel, evaluation=self.evaluation(trial.evaluation, trial.kernel.source))
 
     def evaluation(self, evaluation: Evaluation, source: str) -> Evaluation:
-        """Return an evaluation as it is shown. `source`: the kernel's, of which the line that failed is told."""
+        """Return an evaluation as it is shown. `source`: the kernel's, of which the line that failed is shown."""
         reason, evidence = self._failure(evaluation, source)
         shown = {
             "reason": self.text(reason),
@@ -123,7 +123,7 @@ class HiddenCases:
             "counters": (),
             "coverage": "",
             "samples": None,
-            "failed_untimed": True,  # what is told now may be told again
+            "failed_untimed": True,  # to show it again changes nothing
         }
         return evaluation.model_copy(update=shown)
 
