@@ -141,6 +141,7 @@ def assignment(language: Language) -> Assignment:
         profile=merged(problem, "auto"),
         language=language,
         target="model-mi300x",
+        by_model=True,
         cpu=CPU,
         peaks=MI300X,
         gpu=MI300X,

@@ -34,7 +34,7 @@ class Bench:
     @property
     def by_model(self) -> bool:
         """Whether kernels are ranked by predicted times."""
-        return self.address.times == "predicted"
+        return self.address.by_model
 
     @property
     def stopped(self) -> threading.Event:

@@ -107,11 +107,8 @@ class Control:
                 params = load(self.params_file, (*self.common, *own, f"problem={place}"))
                 problem, address = preflight.resolve(params)
                 hidden_sizes.require(params, problem, address)
-                if address.times != "predicted" and not address.is_here:
-                    raise SetupError(
-                        f"the kernels of a pair are timed in one run on this host, and target {address.name} is "
-                        "elsewhere: run the control there"
-                    )
+                if reason := address.why_not_paired:
+                    raise SetupError(f"{reason}: run the control there")
 
     def begin(self) -> None:
         """Make the folder, the name by which the campaigns are found again, and note the parameters."""

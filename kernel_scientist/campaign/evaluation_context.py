@@ -14,9 +14,7 @@ from kernel_scientist.campaign.steps import FUNCTIONS, Steps
 from kernel_scientist.campaign.target import Measured
 from kernel_scientist.campaign.targets import factory
 from kernel_scientist.campaign.transport import Connect
-from kernel_scientist.compilers import build, gxx
-from kernel_scientist.gpu.model import constants
-from kernel_scientist.hardware import gpu, gpus
+from kernel_scientist.compilers import gxx
 from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.hardware.gpus import Gpu
 from kernel_scientist.hardware.peaks import Machine
@@ -25,7 +23,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.approval import Approval
 from kernel_scientist.records.evaluation import Evaluation
-from kernel_scientist.records.kernel import Case, Kernel, Language, digest
+from kernel_scientist.records.kernel import Case, Kernel, digest
 from kernel_scientist.records.params import Params
 from kernel_scientist.scientist import knowledge, symptoms
 from kernel_scientist.scientist.roles import Agent, Assignment
@@ -88,6 +86,7 @@ class EvaluationContext(Bench):
             cpu=self.target.cpu,
             peaks=machine or Machine(f"a GPU of target {self.address.name}", math.inf, {"fp32": math.inf}),
             gpu=gpu,
+            by_model=self.by_model,
             knowledge=(documents := knowledge.load(paths)),
             knowledge_tokens=settings.tokens,
             symptoms=symptoms.load(paths, documents),
@@ -110,29 +109,7 @@ def evaluation_context(
     """
     problem, address = preflight.resolve(params)
     with factory.opened(params, problem, address, connect) as target:
-        quiet = BuildTimingLock(address.device == "cpu" and bool(address.lock))
-        yield EvaluationContext(params, target.problem, target, quiet, steps=steps)
-
-
-def _device(address: Address) -> str:
-    """Return a text that identifies GPU and driver; empty for a CPU, which `gxx.processor` identifies."""
-    if address.gpu is not None:
-        return f"model {address.gpu.name} {constants.of(address.gpu.name)}"
-    if address.device == "cpu":
-        return ""
-    import torch
-
-    name, listed = gpus.name_of(address.device), gpus.of_device(address.device)
-    fitted = str(constants.of(listed.name)) if listed else ""
-    return f"{name} {torch.version.hip} {torch.version.cuda} {gpu.state().get('driver', '')} {fitted}"
-
-
-def _compiler(language: Language, address: Address) -> str:
-    """Return the version of the compiler; empty if torch and triton compile everything."""
-    if language == "cpp":
-        return gxx.version()
-    has_own_compiler = language != "triton" and address.device != "cpu"
-    return build.find(gpu=True).version if has_own_compiler else ""
+        yield EvaluationContext(params, target.problem, target, BuildTimingLock(address.builds_disturb), steps=steps)
 
 
 def cache_key(bench: Bench, kernel: Kernel, step: str) -> str:
@@ -143,7 +120,7 @@ def cache_key(bench: Bench, kernel: Kernel, step: str) -> str:
 def fingerprint(params: Params, problem: Problem, address: Address, kernel: Kernel, step: str) -> str:
     """Return a digest of all that the result of a step on a kernel depends on."""
     parts = (step, problem.digest, params.profile, kernel.digest, kernel.language, address.name)
-    machine = (gxx.processor(), _compiler(kernel.language, address), environment.evaluator_digest())
-    machine += (metadata.version("torch"), metadata.version("triton"), _device(address))
+    machine = (gxx.processor(), factory.toolchain(kernel.language, address), environment.evaluator_digest())
+    machine += (metadata.version("torch"), metadata.version("triton"))
     settings = (params.harness.model_dump_json(), str(environment.cache_folder()))
     return digest(chr(0).join((*parts, *machine, *settings)))

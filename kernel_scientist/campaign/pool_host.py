@@ -73,12 +73,12 @@ def _free_device(purpose: str, still_s: float) -> Generator[None]:
 
 def _host(context: EvaluationContext, name: str) -> Host:
     address = context.address
-    model = this_cpu().name if address.device == "cpu" else gpus.name_of(address.device)
+    on_cpu = address.device == "cpu"
     return Host(
         name=name,
         target=address.name,  # type: ignore[arg-type]
-        device=model,
-        devices=max(1, len(gpu.numbers())) if address.device != "cpu" else 1,
+        device=this_cpu().name if on_cpu else gpus.name_of(address.device),
+        devices=1 if on_cpu else max(1, len(gpu.numbers())),
         cpu=CpuInfo.of_this_machine(),
         peaks=this_cpu(),
     )

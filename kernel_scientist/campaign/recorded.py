@@ -33,7 +33,7 @@ def key(params: Params, problem: Problem, address: Address, kernel: Kernel, base
 
     `baseline`: the source that the kernel must be faster than; see `baseline`.
     """
-    if address.is_elsewhere or address.times == "ranked":
+    if not address.confirms_here:
         return ""
     step = f"confirm {params.validate_.model_dump_json()}"
     machine = (socket.gethostname(), cpu.model(), str(cpu.cores()))

@@ -25,8 +25,8 @@ def timed(params: Params, pairs: Sequence[tuple[Kernel, Kernel]]) -> tuple[list[
     here = params.model_copy(update={"language": pairs[0][0].language})
     try:
         _, address = preflight.resolve(here)
-        if not address.is_here:
-            return [], f"target {params.target} is not a device of this host"
+        if reason := address.why_not_paired:
+            return [], reason
         with evaluation_context(here) as context:
             context.target.forgo_noise()
             found = [_pair(context, *pair) for pair in pairs]

@@ -63,8 +63,7 @@ class Suite:
 
     def require_quiet(self, params: Params, jobs: int) -> None:
         """Raise SetupError if campaigns side by side would build while another times kernels on this CPU."""
-        address = addresses.resolve(params.target, params.language)
-        if jobs > 1 and address.is_here and address.device == "cpu":
+        if jobs > 1 and addresses.resolve(params.target, params.language).builds_disturb:
             raise SetupError("builds of one campaign would disturb the timings of another on this CPU: use --jobs 1")
 
     def run(self, place: Path, overrides: Sequence[str], params_file: str | None, api: str | None = None) -> SuiteRow:

@@ -34,14 +34,30 @@ class Address:
     """The work pool or host that evaluates kernels; empty: they are built on this host."""
 
     @property
-    def is_here(self) -> bool:
-        """Whether a device of this host times kernels."""
-        return self.times == "measured" and not self.remote
+    def by_model(self) -> bool:
+        """Whether kernels are ranked by predicted times."""
+        return self.times == "predicted"
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Whether other hosts build and check kernels as well as time them."""
-        return bool(self.remote)
+    def builds_disturb(self) -> bool:
+        """Whether builds on this host disturb the timings, because they share its CPU."""
+        return self._times_here and self.device == "cpu"
+
+    @property
+    def confirms_here(self) -> bool:
+        """Whether this host can confirm a kernel again by itself."""
+        return not self.remote and self.times != "ranked"
+
+    @property
+    def why_not_paired(self) -> str:
+        """Why kernels of several campaigns cannot be compared on this host; empty if they can."""
+        if self._times_here or self.by_model:
+            return ""
+        return f"kernels of several campaigns are timed in one run on this host, and target {self.name} is elsewhere"
+
+    @property
+    def _times_here(self) -> bool:
+        return self.times == "measured" and not self.remote
 
 
 CPU = Address("cpu", "cpu", "cpu")

@@ -88,17 +88,14 @@ class Assignment:
     """Of the intervals of measured ratios."""
     published: Mapping[str, PublishedTime] = field(default_factory=dict[str, PublishedTime])
     """The best time that somebody published for a case on the target's GPU, by name of the case."""
+    by_model: bool = False
+    """Whether a model predicts the times."""
     compiler: str = ""
     """What compiles kernels for the GPU, with its version; empty if that is not known here."""
     operators: Mapping[str, float] = field(default_factory=dict[str, float])
     """Shares of the reference's operators in its time, if it is the only kernel to start from; else empty."""
     bound_by_memory: bool | None = None
     """Whether memory sets the roofline of every timed case; None: as the problem's work says."""
-
-    @property
-    def by_model(self) -> bool:
-        """Whether a model predicts the times."""
-        return self.target.startswith("model")
 
     @property
     def backend(self) -> str:

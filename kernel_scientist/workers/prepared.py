@@ -36,7 +36,7 @@ def pool(params: Params, problem: Problem, address: Address) -> WorkerPool:
 @contextmanager
 def started_ahead(params: Params, problem: Problem, address: Address) -> Generator[None]:
     """Start the pool now: its fork server imports torch while this process imports other things."""
-    if address.is_elsewhere:  # another machine's workers
+    if address.remote:  # another machine's workers
         yield
         return
     with pool(params, problem, address) as started:

@@ -31,7 +31,7 @@ def test_a_target_is_found(present: str, name: str, language: str, found: str, m
     assert (target.name, target.device) == (found, "cuda" if on_gpu else "cpu")
     is_model = found.startswith("model")
     assert target.lock == (f"{found}-lock" if on_gpu else "" if is_model else "cpu")
-    assert (target.gpu is not None) == is_model == (target.times == "predicted") == (not target.is_here)
+    assert (target.gpu is not None) == is_model == target.by_model
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,25 @@ def test_an_impossible_target_is_one_sentence(
     monkeypatch.setattr(addresses, "_present", lambda: present)
     with pytest.raises(SetupError, match=words):
         addresses.resolve(name, language)
+
+
+@pytest.mark.parametrize(
+    ("name", "disturbed", "confirms", "compares"),
+    [
+        ("cpu", True, True, True),
+        ("cuda", False, True, True),
+        ("model:mi300x", False, True, True),
+        ("kernelbot", False, False, False),
+        ("pool:night", False, False, False),
+    ],
+)
+def test_what_a_target_allows_follows_from_where_it_times_kernels(
+    name: str, disturbed: bool, confirms: bool, compares: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(addresses, "_present", lambda: "cuda")
+    monkeypatch.setattr(gpu, "lock", lambda platform: f"{platform}-lock")
+    target = addresses.resolve(name, "triton")
+    assert (target.builds_disturb, target.confirms_here, not target.why_not_paired) == (disturbed, confirms, compares)
 
 
 def test_a_gpu_is_chosen_by_name_or_architecture() -> None:

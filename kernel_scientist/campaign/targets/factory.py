@@ -9,6 +9,7 @@ from kernel_scientist.campaign.target import Target
 from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.problems.problem import Problem
+from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.params import Params
 
 
@@ -25,6 +26,13 @@ class Leaf(Protocol):
         """Return the target, open as long as the context is. `connect` reaches pools. May raise SetupError."""
         ...
 
+    def toolchain(self, language: Language, address: Address) -> str:
+        """Return what compiles and times kernels of a language there, with versions: results depend on it.
+
+        Empty if that is not known on this host.
+        """
+        ...
+
 
 def require(params: Params, problem: Problem, address: Address) -> None:
     """Raise SetupError if a target cannot be used, as far as that is known before anything starts."""
@@ -36,6 +44,11 @@ def opened(params: Params, problem: Problem, address: Address, connect: Connect 
     """Open a target for a problem; end its work on exit. Raises SetupError."""
     with _leaf(address).opened(params, problem, address, connect) as target:
         yield target
+
+
+def toolchain(language: Language, address: Address) -> str:
+    """Return what compiles and times kernels of a language on a target, with versions, as far as it is known here."""
+    return _leaf(address).toolchain(language, address)
 
 
 def _leaf(address: Address) -> Leaf:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kernel_scientist.evaluation.predicted import PredictedEvaluator
 
 require = on_this_host.require
+toolchain = on_this_host.modelled_toolchain
 
 
 @contextmanager

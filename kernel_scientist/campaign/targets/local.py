@@ -16,14 +16,16 @@ from kernel_scientist.campaign.target import Builder, Checked, Procedure, Target
 from kernel_scientist.campaign.targets import on_this_host
 from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.campaign.tuning import tuner
+from kernel_scientist.compilers import build
 from kernel_scientist.evaluation.timing.plan import Hold, TimedSource
-from kernel_scientist.hardware import gpus
+from kernel_scientist.gpu.model import constants
+from kernel_scientist.hardware import gpu, gpus
 from kernel_scientist.hardware.addresses import Address
 from kernel_scientist.problems import operators
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
-from kernel_scientist.records.kernel import COMPILED, Kernel, Verdict
+from kernel_scientist.records.kernel import COMPILED, Kernel, Language, Verdict
 from kernel_scientist.records.params import Harness, Params
 from kernel_scientist.records.text import number_of
 
@@ -43,9 +45,21 @@ def opened(params: Params, problem: Problem, address: Address, connect: Connect 
         from kernel_scientist.evaluation.previewed import PreviewedBuilder
 
         evaluator = Evaluator(problem, params.profile, params.harness, pool)
-        gpu = gpus.of_device(address.device)
-        previewed = PreviewedBuilder(evaluator, gpu) if gpu is not None and params.language != "cpp" else None
+        listed = gpus.of_device(address.device)
+        previewed = PreviewedBuilder(evaluator, listed) if listed is not None and params.language != "cpp" else None
         yield Local(params, problem, address, evaluator, previewed)
+
+
+def toolchain(language: Language, address: Address) -> str:
+    """Return the compiler, and the GPU with its driver and the model that previews kernels on it."""
+    if address.device == "cpu":
+        return on_this_host.compiler(language)
+    import torch
+
+    compiler = build.find(gpu=True).version if language in ("hip", "cuda") else ""
+    name, listed = gpus.name_of(address.device), gpus.of_device(address.device)
+    fitted = str(constants.of(listed.name)) if listed else ""
+    return f"{compiler} {name} {torch.version.hip} {torch.version.cuda} {gpu.state().get('driver', '')} {fitted}"
 
 
 class Local(Target):

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from importlib import metadata
 
 from kernel_scientist.compilers import build, gxx
+from kernel_scientist.gpu.model import constants
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.hardware import gpu
 from kernel_scientist.hardware.addresses import Address
@@ -38,6 +39,12 @@ def workers(params: Params, problem: Problem, address: Address) -> Generator[Wor
 
         admission.require(problem, params.profile)
         yield pool
+
+
+def modelled_toolchain(language: Language, address: Address) -> str:
+    """Return what compiles kernels for a GPU that is not here, and the model that predicts their times."""
+    assert address.gpu is not None
+    return f"{compiler(language)} model {address.gpu.name} {constants.of(address.gpu.name)}"
 
 
 def compiler(language: Language) -> str:

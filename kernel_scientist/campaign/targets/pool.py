@@ -21,7 +21,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation
-from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.kernel import Kernel, Language, Verdict
 from kernel_scientist.records.params import Harness, Params
 from kernel_scientist.scientist.roles import CpuInfo
 
@@ -46,6 +46,11 @@ def opened(params: Params, problem: Problem, address: Address, connect: Connect 
     transport = connect(address.remote)
     host = Requests(params, problem, transport).description()
     yield Pool(params, problem, address, transport, host)
+
+
+def toolchain(language: Language, address: Address) -> str:
+    """Return nothing: a host of the pool has compilers and a device of its own."""
+    return ""
 
 
 class Requests:
