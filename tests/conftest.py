@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from click.testing import CliRunner
 from filelock import FileLock
@@ -40,6 +41,15 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 def without_progress(stderr: str) -> list[str]:
     """The lines that a command printed, without those that say what it is doing."""
     return [line for line in stderr.splitlines() if line.strip() and not line.endswith(" ...")]
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and of all that it started: what took long although the machine is busy."""
+    found = 0.0
+    for process in (own := psutil.Process(), *own.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            found += sum(process.cpu_times()[:4])  # its own, and those of children that have ended
+    return found
 
 
 LONG = (

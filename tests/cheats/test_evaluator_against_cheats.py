@@ -37,11 +37,11 @@ def shop() -> Iterator[WorkerPool]:
     )
     with WorkerPool(limits) as pool:
         yield pool
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while (left := traces() - before) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not left, f"left behind by {len(FIXTURES)} hostile and honest kernels: {sorted(left)}"
-    with device_lock.device("cpu", 1):
+    with device_lock.device("cpu", 60):  # other programs may time kernels on this machine
         pass
 
 

@@ -20,7 +20,7 @@ from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
 from kernel_scientist.records.params import Harness
 from kernel_scientist.workers.worker_pool import WorkerPool
-from tests.conftest import ROOT, dedent
+from tests.conftest import ROOT, cpu_seconds, dedent
 
 pytestmark = pytest.mark.alone
 EvaluatorFor = Callable[[str], Evaluator]
@@ -112,11 +112,11 @@ MISBEHAVIOUR = {
 @pytest.mark.parametrize("name", MISBEHAVIOUR)
 def test_misbehaviour_is_a_verdict(name: str, evaluator_for: EvaluatorFor) -> None:
     source, verdict, words = MISBEHAVIOUR[name]
-    start = time.monotonic()
+    before_s = cpu_seconds()
     evaluation = evaluate(evaluator_for("identity"), source)
     assert evaluation.verdict is verdict, evaluation
     assert words in evaluation.reason
-    assert time.monotonic() - start < 20
+    assert cpu_seconds() - before_s < 20
     assert evaluation.timings == ()
 
 
@@ -363,7 +363,7 @@ def test_workers_die_with_a_killed_evaluator() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
     pids = [int(p) for p in done.stdout.split()]
     assert len(pids) == 2, done
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while any(_alive(p) for p in pids) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(_alive(p) for p in pids)

@@ -26,7 +26,7 @@ from kernel_scientist.workers.client import SO_PASSCRED, WorkerClient
 from kernel_scientist.workers.native import NativeHarness
 from kernel_scientist.workers.shared_memory import SharedMemory
 from kernel_scientist.workers.worker_pool import WorkerPool, native_library
-from tests.conftest import ROOT
+from tests.conftest import ROOT, cpu_seconds
 
 REPLIES = 10_000
 """Mutated replies in all, spread over hostile workers that each get a few in."""
@@ -245,9 +245,9 @@ def test_broken_submissions_are_verdicts() -> None:
         for number in range(SUBMISSIONS):
             source = rng.choice(MUTATIONS)(rng, rng.choice(seeds))
             kernel = Kernel(name=f"k{number}", language="cpp", source=source)
-            start = time.monotonic()
+            before_s = cpu_seconds()
             evaluation = evaluator.check(kernel, evaluator.compile(kernel), CASES)
-            assert time.monotonic() - start < 30
+            assert cpu_seconds() - before_s < 30
             assert evaluation.verdict is not Verdict.INFRASTRUCTURE
             right += evaluation.verdict is Verdict.OK
         assert 0 < right < SUBMISSIONS  # a comment may go without harm
