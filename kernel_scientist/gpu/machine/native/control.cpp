@@ -1,11 +1,8 @@
 // Rows of scalar instructions that jump, wait, load, or concern the state of a wave.
 #include "counter.h"
+#include "denormals.h"
 #include "lanes.h"
 #include "memory.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
 
 namespace machine {
 
@@ -51,9 +48,7 @@ static void write_hardware(Wave& w, const Instruction& in) {
     u32& mode = w.s[MODE];
     mode = (mode & ~(field.mask << field.at)) | (scalar<u32>(w, in.operand[1]) & field.mask) << field.at;
     if (mode & ROUNDING) return refuse(w, in);
-#if defined(__x86_64__)
-    _mm_setcsr((_mm_getcsr() & ~0x8040u) | (mode & DENORMALS_32 ? 0 : 0x8040u));
-#endif
+    set_float_mode((float_mode() & ~FLUSH) | (mode & DENORMALS_32 ? 0 : FLUSH));
 }
 
 static void control() {

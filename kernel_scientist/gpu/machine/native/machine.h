@@ -22,7 +22,11 @@ using i8 = int8_t;
 using i16 = int16_t;
 using i32 = int32_t;
 using i64 = int64_t;
+#if defined(__aarch64__)
+using f16 = __fp16;  // g++ 12 has no other there; it computes in fp32, and rounding twice changes no sum, product or quotient
+#else
 using f16 = _Float16;
+#endif
 using f32 = float;
 using f64 = double;
 

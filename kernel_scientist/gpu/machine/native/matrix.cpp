@@ -79,7 +79,14 @@ template <int M, int N, int BLOCKS> static Place placed(int block, int i, int j)
     return {block * (M * N / LANES) + i / (4 * rows) * 4 + i % 4, i / 4 % rows * N + j};
 }
 
-typedef f32 Vector __attribute__((vector_size(64)));
+#if defined(__AVX512F__)
+constexpr int FLOATS = 16;
+#elif defined(__AVX__)
+constexpr int FLOATS = 8;
+#else
+constexpr int FLOATS = 4;
+#endif
+typedef f32 Vector __attribute__((vector_size(4 * FLOATS)));
 
 // `SPARSE`: the addend is the destination, and the last operand says where the values of A belong.
 template <class A, class B, class T, int M, int N, int K, int BLOCKS, bool SPARSE = false>
@@ -102,23 +109,25 @@ static void multiply(Wave& wave, const Instruction& in) {
     for (int block = 0; block < BLOCKS; ++block) {
         T *x = a + block * K * M, *y = b + block * K * N, *z = c + block * M * N;
         if constexpr (std::is_same_v<T, f32> && N >= 16) {
-            constexpr int wide = N / 16, high = 8;
-            for (int i = 0; i < M; i += high) {
-                Vector sum[high][wide];
-                for (int r = 0; r < high; ++r)
-                    for (int w = 0; w < wide; ++w) std::memcpy(&sum[r][w], z + (i + r) * N + 16 * w, 64);
-                for (int step = 0; step < K; ++step) {
-                    const int k = descending ? K - 1 - step : step;
-                    Vector row[wide];
-                    for (int w = 0; w < wide; ++w) std::memcpy(&row[w], y + k * N + 16 * w, 64);
-                    for (int r = 0; r < high; ++r) {
-                        const Vector factor = Vector{} + x[k * M + i + r];
-                        for (int w = 0; w < wide; ++w) sum[r][w] += factor * row[w];
+            // as many sums as the processor's registers hold
+            constexpr int columns = FLOATS == 16 ? N : 16, wide = columns / FLOATS, high = FLOATS == 16 ? 8 : 4;
+            for (int i = 0; i < M; i += high)
+                for (int j = 0; j < N; j += columns) {
+                    Vector sum[high][wide];
+                    for (int r = 0; r < high; ++r)
+                        for (int w = 0; w < wide; ++w) std::memcpy(&sum[r][w], z + (i + r) * N + j + FLOATS * w, sizeof(Vector));
+                    for (int step = 0; step < K; ++step) {
+                        const int k = descending ? K - 1 - step : step;
+                        Vector row[wide];
+                        for (int w = 0; w < wide; ++w) std::memcpy(&row[w], y + k * N + j + FLOATS * w, sizeof(Vector));
+                        for (int r = 0; r < high; ++r) {
+                            const Vector factor = Vector{} + x[k * M + i + r];
+                            for (int w = 0; w < wide; ++w) sum[r][w] += factor * row[w];
+                        }
                     }
+                    for (int r = 0; r < high; ++r)
+                        for (int w = 0; w < wide; ++w) std::memcpy(z + (i + r) * N + j + FLOATS * w, &sum[r][w], sizeof(Vector));
                 }
-                for (int r = 0; r < high; ++r)
-                    for (int w = 0; w < wide; ++w) std::memcpy(z + (i + r) * N + 16 * w, &sum[r][w], 64);
-            }
         } else {
             for (int step = 0; step < K; ++step) {
                 const int k = descending ? K - 1 - step : step;

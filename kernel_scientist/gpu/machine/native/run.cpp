@@ -3,11 +3,8 @@
 #include <memory>
 #include <thread>
 
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
-
 #include "counter.h"
+#include "denormals.h"
 #include "lanes.h"
 #include "still.h"
 
@@ -232,10 +229,8 @@ static bool advance(Group& group, Counts& counts) {
 static void work(Launch& launch, std::atomic<u32>& next, Stillness& stillness, u32 thread) {
     const Order& order = launch.order;
     Counts counts{std::vector<u64>(launch.program.instructions.size()), std::vector<u64>(launch.program.instructions.size())};
-#if defined(__x86_64__)
-    const unsigned before = _mm_getcsr();
-    if (order.flush) _mm_setcsr(before | 0x8040);
-#endif
+    const FloatMode before = float_mode();
+    if (order.flush) set_float_mode(before | FLUSH);
     const u32* chosen = reinterpret_cast<const u32*>(order.chosen);
     const u8* samples = launch.counted ? reinterpret_cast<const u8*>(launch.counted->order.samples) : nullptr;
     struct Resident {
@@ -296,9 +291,7 @@ static void work(Launch& launch, std::atomic<u32>& next, Stillness& stillness, u
             recorder.tell();
         }
     over();
-#if defined(__x86_64__)
-    _mm_setcsr(before);
-#endif
+    set_float_mode(before);
     std::lock_guard lock(launch.guard);
     for (size_t n = 0; n < counts.executed.size(); ++n) launch.executed[n] += counts.executed[n], launch.lanes[n] += counts.lanes[n];
 }

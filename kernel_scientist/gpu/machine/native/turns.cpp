@@ -1,9 +1,6 @@
 // The order of waves and workgroups in a checking run: turns, barriers, and waves that wait for ever.
 #include "checker.h"
-
-#if defined(__x86_64__)
-#include <xmmintrin.h>
-#endif
+#include "denormals.h"
 
 namespace machine {
 
@@ -105,10 +102,8 @@ Outcome Checker::run(bool backwards) {
     const u32 most = backwards ? 0 : order.resident;  // a GPU starts them in ascending order
     const u64 began = total;
     Outcome outcome = Outcome::ended;
-#if defined(__x86_64__)
-    const unsigned before = _mm_getcsr();
-    if (order.flush) _mm_setcsr(before | 0x8040);
-#endif
+    const FloatMode before = float_mode();
+    if (order.flush) set_float_mode(before | FLUSH);
     while (started < order.groups || !waiting.empty()) {
         if (order.most && total - began > order.most) {
             outcome = Outcome::too_many;
@@ -132,9 +127,7 @@ Outcome Checker::run(bool backwards) {
             break;
         }
     }
-#if defined(__x86_64__)
-    _mm_setcsr(before);
-#endif
+    set_float_mode(before);
     return outcome;
 }
 
