@@ -9,6 +9,7 @@ from prefect.settings import PREFECT_API_URL
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.form import UNTOUCHED, Form
+from kernel_scientist.campaign import stopping
 from kernel_scientist.campaign.suite import Suite, summary
 from kernel_scientist.records.params import load
 from kernel_scientist.records.suite_result import SuiteResult, SuiteRow
@@ -47,8 +48,10 @@ def suite(
     found = Suite.of(name, paths, level)
     found.begin()
     access.suite_store(settings)  # made before campaigns share it
-    runs = [campaign.submit(found, place, given, params_file) for place in found.places]
-    result = summary(name, [run.result() for run in runs])
+    with stopping.stoppable(lambda: None):  # their processes are asked to end (`campaign_process.called`)
+        runs = [campaign.submit(found, place, given, params_file) for place in found.places]
+        rows = [run.result() for run in runs]
+    result = summary(name, rows)
     result = result.model_copy(update={"mlflow": access.log_suite(settings, result)})
     (table,) = (part for part in tables.suite(result) if isinstance(part, Table))
     create_table_artifact(table.cells, key="suite", description=table.title)

@@ -8,21 +8,26 @@ import contextlib
 import os
 import re
 import secrets
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from kernel_scientist.campaign import stopping
 from kernel_scientist.records import environment
 from kernel_scientist.records.campaign_result import CampaignResult
-from kernel_scientist.records.errors import NO_REPLY, SetupError
+from kernel_scientist.records.errors import NO_REPLY, SetupError, StoppedError
 from kernel_scientist.records.kernel import Verdict, digest
 from kernel_scientist.sandbox import lifetime
 
 TAG = "tag"
 """File with the name by which the campaigns of a folder are found again."""
+POLL_S = 0.5
 METRICS = "campaign.json"
 """File with the result of a campaign's latest process."""
+LOG = "log.txt"
+"""File with what that process printed."""
 
 
 def folder(kind: str, name: str) -> Path:
@@ -68,7 +73,7 @@ def run(own: Path, settings: Sequence[str], params_file: str | None, api: str | 
     """Run or resume a campaign; return the last line that it printed. Its result is the file METRICS, if it has one.
 
     `own`: the campaign's folder. `api`: address of the Prefect server; None: the campaign starts its own. Raises
-    KeyboardInterrupt if it was stopped.
+    StoppedError if it was stopped.
     """
     own.mkdir(parents=True, exist_ok=True)
     metrics, python = own / METRICS, [sys.executable, "-m"]
@@ -76,7 +81,7 @@ def run(own: Path, settings: Sequence[str], params_file: str | None, api: str | 
     command += ["--metrics", str(metrics), *(("--params", params_file) if params_file else ())]
     command += [part for setting in settings for part in ("--set", setting)]
     metrics.unlink(missing_ok=True)
-    return called(command, own / "log.txt", api)
+    return called(command, own / LOG, api)
 
 
 def is_decided(found: CampaignResult) -> bool:
@@ -85,10 +90,28 @@ def is_decided(found: CampaignResult) -> bool:
 
 
 def called(command: Sequence[str], log: Path, api: str | None) -> str:
-    """Run a command; return its last line. Raises KeyboardInterrupt if it was stopped."""
-    with log.open("w") as file:
-        own = {**os.environ, **({"PREFECT_API_URL": api} if api else {})}
-        status = subprocess.run(command, stdout=file, stderr=file, check=False, env=own).returncode
-    if status in (130, -2, -15):
-        raise KeyboardInterrupt
+    """Run a command; return its last line. Raises StoppedError if it was stopped.
+
+    A signal to this process (`stopping`) is passed on once, as a campaign ends at once by the second. The terminal's
+    reaches only this process: the command has a session of its own.
+    """
+    own = {**os.environ, **({"PREFECT_API_URL": api} if api else {})}
+    asked = stopping.is_requested()
+    if not asked:
+        with log.open("w") as file:
+            process = subprocess.Popen(command, stdout=file, stderr=file, env=own, start_new_session=True)
+        while (status := _ended(process)) is None:
+            if not asked and (asked := stopping.is_requested()):
+                process.terminate()
+        asked |= status in (stopping.EXIT_CODE, -signal.SIGINT, -signal.SIGTERM)
+    if asked:
+        raise StoppedError(stopping.why())
     return (log.read_text().strip().splitlines() or [""])[-1]
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int | None:
+    """Wait a moment for a process; return its status, None if it has not ended."""
+    try:
+        return process.wait(POLL_S)
+    except subprocess.TimeoutExpired:
+        return None

@@ -6,6 +6,7 @@ another campaign paid for would be tokens that this one did not spend. A control
 that have a result and resumes those that it had begun.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from kernel_scientist.records.control_result import ControlCampaign, ControlProb
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Params, load
 
+progress = logging.getLogger("kernel_scientist.progress")
 SIDES: tuple[Side, Side] = ("first", "second")
 SETTINGS, RESULT, COMPARISON = "sides.json", "result.json", "comparison.json"
 """Files: the parameters of both sides; a campaign's result that stands; a problem's comparison."""
@@ -129,6 +131,9 @@ class Control:
         own = folder_of(self.folder, one.place) / f"{one.side}-{one.seed}"
         known = ControlCampaign(problem=label(one.place), side=one.side, seed=one.seed)
         if (kept := _result(own / RESULT)) is None:
+            place_of = f"campaign {self.runs().index(one) + 1} of {len(self.runs())}"
+            log = own / campaign_process.LOG
+            progress.warning("%s, %s side on %s, whose log is %s", place_of, one.side, known.problem, log)
             last = campaign_process.run(own, self.settings(one, own), self.params_file, api)
             kept = _result(own / campaign_process.METRICS)
             if kept is None or not campaign_process.is_decided(kept):

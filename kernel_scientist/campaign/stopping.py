@@ -25,6 +25,11 @@ def why() -> str:
     return next((REASONS[signal.Signals(number)] for number in _numbers), "it was stopped")
 
 
+def is_requested() -> bool:
+    """Whether a signal asked for the end of what runs."""
+    return _requested.is_set()
+
+
 def sentence() -> str:
     """Return the message for a campaign that was stopped."""
     given = [argument for argument in sys.argv[1:] if argument != "--resume"]

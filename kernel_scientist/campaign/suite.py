@@ -4,6 +4,7 @@ Its result is a file in the suite's folder. A suite that is started again skips 
 the campaigns that it had begun.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from kernel_scientist.records.params import Params
 from kernel_scientist.records.results import BarResult, PredictedResult
 from kernel_scientist.records.suite_result import BaselineSpeedup, SuiteResult, SuiteRow, SuiteShares
 
+progress = logging.getLogger("kernel_scientist.progress")
 FAST = (0.0, 1.0, 1.5, 2.0)
 """Values p of fast_p: the share of problems with a correct kernel that is more than p times as fast."""
 OWN = ("validate.torch_compile=true", "search.from=seeds")
@@ -46,6 +48,8 @@ class Suite:
         places = [p for p in problems.below(paths) if level is None or f"level{level}" in p.parts]
         if not places:
             raise SetupError(f"no problem at or below {', '.join(paths)} is in a folder level{level}")
+        if empty := next((p for p in places if p.is_file() and not p.read_bytes().strip()), None):
+            raise SetupError(f"{empty} is empty: it is no problem")
         return Suite(name, tuple(places))
 
     @property
@@ -76,8 +80,11 @@ class Suite:
         if (kept := _kept(file)) is not None:
             return kept
         named = (f"problem={place}", f"tracking.suite={campaign_process.tag(self.folder, own)}")
+        place_of = f"problem {self.places.index(place) + 1} of {len(self.places)}, {label(place)}"
+        progress.warning("%s: a campaign, whose log is %s", place_of, own / campaign_process.LOG)
         last = campaign_process.run(own, (*OWN, *overrides, *named), params_file, api)
         row = result_row(place, metrics, last)
+        progress.warning("%s: %s", place_of, row.reason or f"over the eager reference {row.over_eager}")
         if not metrics.exists() or not campaign_process.is_decided(_result(metrics)):
             return row  # the next call tries again
         environment.keep(file, row.model_dump_json(indent=1))

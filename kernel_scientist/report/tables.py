@@ -293,7 +293,7 @@ def _suite_speed(row: SuiteRow, found: BaselineSpeedup) -> str:
 
 def _shares(baseline: str, found: SuiteShares, times: str) -> Iterator[str]:
     """Yield fast_p and geometric means of a suite over a baseline."""
-    over = f"over {baseline}, {found.compared} problems, {times} times"
+    over = f"over {baseline}, {number_of(found.compared, 'problem')}, {times or 'no'} times"
     kinds = [("fast_p", found.fast_p)]
     kinds += [("fast_p, shown by the test", found.fast_p_shown)] if times != "predicted" else []
     for title, shares in kinds:

@@ -133,7 +133,10 @@ def test_names_of_results_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len({one.folder_of(place) for place in one.places}) == 4
 
 
-def test_a_suite_takes_the_problems_below_a_path_in_order() -> None:
+def test_a_suite_takes_the_problems_below_a_path_in_order(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("\n")
+    with pytest.raises(SetupError, match="is empty: it is no problem"):
+        Suite.of("one", [str(tmp_path / "empty.py")], None)
     found = Suite.of("one", [str(LEVEL.parent)], 1)
     assert [place.stem.partition("_")[0] for place in found.places] == list("123456")
     with pytest.raises(SetupError, match="use --jobs 1"):
