@@ -1,7 +1,7 @@
 """Linux' perf: its commands and what it prints. The sampling clock is one of software, which virtual machines have too.
 
-Sources: perf-record(1), perf-stat(1), perf-script(1) of Linux 6.1. Samples are read next to untrusted code: any text
-becomes samples, or fewer of them.
+Sources: perf-record(1), perf-stat(1), perf-script(1) of Linux 6.1. What it prints comes from next to untrusted
+code: any text becomes samples, or fewer of them.
 """
 
 import re
@@ -22,7 +22,7 @@ _SAMPLE = re.compile(rf"^\s*(\d{{1,10}})\s+{CLOCK}(:\w+)?:\s+([0-9a-f]{{1,16}})(
 _COUNT = re.compile(r"^(\d{1,20}),[^,]*,([\w-]+)(?::\w+)?,")
 
 
-class Mapping(NamedTuple):
+class MappedPart(NamedTuple):
     """A part of a file that was mapped to be executed."""
 
     start: int
@@ -32,7 +32,7 @@ class Mapping(NamedTuple):
     path: str
 
 
-class Sample(NamedTuple):
+class PerfSample(NamedTuple):
     """A thread that was executing code at an address of a file (or of the system, in brackets)."""
 
     thread: int
@@ -40,11 +40,11 @@ class Sample(NamedTuple):
     path: str
 
 
-class Samples(NamedTuple):
+class PerfSamples(NamedTuple):
     """What `perf script` printed."""
 
-    samples: list[Sample]
-    mappings: list[Mapping]
+    samples: list[PerfSample]
+    mappings: list[MappedPart]
     of_system: bool
     """Whether samples were taken in the operating system as well."""
 
@@ -75,17 +75,17 @@ def script(tool: str) -> list[str]:
     return [tool, "script", "-f", "-i", DATA, "-F", "tid,event,ip,dso", "--show-mmap-events"]
 
 
-def read(text: str) -> Samples:
+def read(text: str) -> PerfSamples:
     """Return the samples and mappings in what `perf script` printed; other lines say nothing."""
-    samples, mappings, of_system = list[Sample](), list[Mapping](), False
+    samples, mappings, of_system = list[PerfSample](), list[MappedPart](), False
     for line in text.splitlines():
         if found := _MAPPING.search(line):
             start, size, offset = (int(number, 16) for number in found.groups()[:3])
-            mappings.append(Mapping(start, size, offset, found[4]))
+            mappings.append(MappedPart(start, size, offset, found[4]))
         elif found := _SAMPLE.match(line):
-            samples.append(Sample(int(found[1]), int(found[3], 16), found[4] or ""))
+            samples.append(PerfSample(int(found[1]), int(found[3], 16), found[4] or ""))
             of_system |= found[2] is None
-    return Samples(samples, mappings, of_system)
+    return PerfSamples(samples, mappings, of_system)
 
 
 def counts(text: str) -> dict[str, int]:

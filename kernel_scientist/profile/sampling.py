@@ -16,7 +16,7 @@ from pathlib import Path
 from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.profile import counting, lines, perf, profiler, workspace
 from kernel_scientist.profile.dispatches import CountingError
-from kernel_scientist.profile.perf import Sample, Samples
+from kernel_scientist.profile.perf import PerfSample, PerfSamples
 from kernel_scientist.profile.profiler import Profiler
 from kernel_scientist.profile.workspace import Workspace
 from kernel_scientist.records.errors import StoppedError
@@ -136,7 +136,7 @@ def _sampled(evaluator: Evaluator, kernel: Kernel, tool: Profiler, case: Case) -
     )
 
 
-def _read(tool: Profiler, space: Workspace, folder: Path) -> Samples:
+def _read(tool: Profiler, space: Workspace, folder: Path) -> PerfSamples:
     """Return the samples of a run, read in a folder that the target process had no access to. Raises CountingError."""
     data = space.folder / perf.DATA
     if data.is_symlink() or not data.is_file():
@@ -160,7 +160,7 @@ def _figures(tool: Profiler, space: Workspace, run: Run) -> dict[str, float]:
 
 
 def _lines(
-    found: Samples, kernel: Kernel, space: Workspace, folder: Path
+    found: PerfSamples, kernel: Kernel, space: Workspace, folder: Path
 ) -> tuple[Counter[tuple[int, str]], list[str]]:
     """Return the samples by line of the kernel's file, number and text, and a remark if some of its code has none."""
     known, remarks = Counter[tuple[int, str]](), list[str]()
@@ -180,7 +180,7 @@ def _lines(
     return known, remarks
 
 
-def _offsets(found: Samples, space: Workspace) -> dict[str, Counter[int]]:
+def _offsets(found: PerfSamples, space: Workspace) -> dict[str, Counter[int]]:
     """Return how many samples were taken at each place of a build, by the build's name."""
     parts = {part: Path(part.path).name for part in found.mappings if Path(part.path).parent == space.builds}
     offsets: dict[str, Counter[int]] = {name: Counter() for name in parts.values() if name in space.compiled}
@@ -192,7 +192,7 @@ def _offsets(found: Samples, space: Workspace) -> dict[str, Counter[int]]:
     return offsets
 
 
-def _described(case: Case, samples: list[Sample], space: Workspace, known: Counter[tuple[int, str]]) -> Sampled:
+def _described(case: Case, samples: list[PerfSample], space: Workspace, known: Counter[tuple[int, str]]) -> Sampled:
     """Return the shares of threads, lines and other places; the smallest are left out."""
     total, least = len(samples), LEAST_SHARE * len(samples)
     places = Counter(_place(one.path) for one in samples if not _is_own(one, space))
@@ -209,7 +209,7 @@ def _described(case: Case, samples: list[Sample], space: Workspace, known: Count
     )
 
 
-def _is_own(one: Sample, space: Workspace) -> bool:
+def _is_own(one: PerfSample, space: Workspace) -> bool:
     return Path(one.path).parent == space.builds
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kernel_scientist.compilers import gxx
 from kernel_scientist.compilers.request import BuildRequest
 from kernel_scientist.profile import lines, perf, workspace
-from kernel_scientist.profile.perf import Mapping, Sample
+from kernel_scientist.profile.perf import MappedPart, PerfSample
 from kernel_scientist.records import sampled
 from kernel_scientist.records.sampled import Elsewhere, Sampled, SampledLine
 
@@ -56,14 +56,14 @@ extern "C" void run(float *x, long n) {
 def test_samples_and_mappings_are_read() -> None:
     found = perf.read(PRINTED)
     assert found.mappings == [
-        Mapping(0x7FCA53EBA000, 0x1000, 0x1000, "/tmp/a b/k.so"),
-        Mapping(0x7FC5EEE07000, 0x2000, 0, "[vdso]"),
+        MappedPart(0x7FCA53EBA000, 0x1000, 0x1000, "/tmp/a b/k.so"),
+        MappedPart(0x7FC5EEE07000, 0x2000, 0, "[vdso]"),
     ]
     assert found.samples == [
-        Sample(7540, 0x7FCA53EBA1E6, "/tmp/a b/k.so"),
-        Sample(10308, 0xFFFFFFFF81D7F7D7, "[kernel.kallsyms]"),
-        Sample(7515, 0x7FCA53A1DE62, "/opt/lib/libgomp.so.1 (deleted)"),
-        Sample(7515, 0x12, ""),
+        PerfSample(7540, 0x7FCA53EBA1E6, "/tmp/a b/k.so"),
+        PerfSample(10308, 0xFFFFFFFF81D7F7D7, "[kernel.kallsyms]"),
+        PerfSample(7515, 0x7FCA53A1DE62, "/opt/lib/libgomp.so.1 (deleted)"),
+        PerfSample(7515, 0x12, ""),
     ]
     assert found.of_system and not perf.read(PRINTED.replace("clock:  ", "clock:u:  ")).of_system
 
