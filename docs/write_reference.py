@@ -26,6 +26,7 @@ from kernel_scientist.records import (
     problem_result,
     raw_samples,
     results,
+    sampled,
     source_line,
     suite_result,
 )
@@ -183,6 +184,7 @@ def _records() -> str:
         evaluation,
         problem_result,
         raw_samples,
+        sampled,
         evidence,
         source_line,
         gpu,

@@ -78,6 +78,27 @@ def check(
     return single.check(str(file), params, is_executed)
 
 
+def profile_kernel(
+    file: File,
+    problem: str | None = None,
+    target: str | None = None,
+    case: str = "",
+    overrides: Sequence[str] = (),
+    params_file: str | None = None,
+) -> EvaluationResult:
+    """Check one kernel file and profile its calls on one timed case; no flow runs.
+
+    On a CPU the result has `sampled`, shares of samples by source line (Linux' perf), on a GPU `counters`, on a model
+    target `predicted`. Where nothing can be read, its environment says why (`counters`). `case`: by default the one
+    that moves most bytes. `target`: as for `evaluate`, which is what is done where kernels are checked elsewhere.
+    """
+    from kernel_scientist.campaign import preflight, single
+
+    params = load(params_file, overrides, _named(problem, target))
+    preflight.kernels(params, [Path(file)], _names_problem(problem, overrides))
+    return single.profile(str(file), params, case)
+
+
 def compile(
     file: File,
     problem: str | None = None,

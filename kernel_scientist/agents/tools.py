@@ -93,12 +93,14 @@ def _add_timings(server: FastMCP[None], children: Children) -> None:
         source: Source = "",
         file: File = "",
         target: TargetName = None,
+        case: Annotated[str, Field(description="A timed case; empty: the one that moves most bytes.")] = "",
     ) -> Json:
-        """Evaluate a kernel and tell where its time goes: time and roofline floor by case, machine code of the hottest
-        loop, counters of a GPU, and on model targets the source lines that take the time, and why (predicted). Takes
-        as long as `evaluate`; use it when you do not know what limits a kernel."""
-        text = children.source(source, file)
-        return await children.ask(context, "profile", {"problem": problem, "source": text, "target": target})
+        """Check a kernel and profile its calls on one timed case: on a CPU `sampled`, the shares of CPU time by source
+        line and outside of the kernel's code; on a GPU its `counters`; on model targets `predicted`, the lines that
+        take the time, and why; and the machine code of the hottest loop. Nothing is timed. Use it when you do not know
+        what limits a kernel. `unprofiled` says why a profiler found nothing."""
+        arguments = {"problem": problem, "source": children.source(source, file), "target": target, "case": case}
+        return await children.ask(context, "profile", arguments)
 
     @server.tool(annotations=ReadOnly)
     async def compare(

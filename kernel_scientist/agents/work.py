@@ -13,13 +13,14 @@ from kernel_scientist.compilers.source import language_of
 from kernel_scientist.problems import find, names
 from kernel_scientist.problems.kernelbench import PRECISIONS
 from kernel_scientist.records.errors import SetupError
+from kernel_scientist.records.evaluation import COUNTERS
 from kernel_scientist.records.params import load
 from kernel_scientist.records.results import EvaluationResult
 
 Json = dict[str, Any]
 VERDICT = ("problem", "target", "verdict", "reason", "coverage", "labels", "evidence")
 TIMES = ("geomean_us", "cases", "speedup")
-INSIDE = ("predicted", "counters", "compile", "clocks")
+INSIDE = ("predicted", "sampled", "counters", "compile", "clocks")
 OF_COMPILE = ("ok", "compiler", "code_bytes", "instructions", "hot_loop", "findings", "missed", "objects")
 """Fields of a compile report that an agent gets."""
 
@@ -104,12 +105,14 @@ def check(settings: Settings, problem: str, source: str, target: str | None = No
         return _told(api.check(file, problem, target, **settings.arguments), *VERDICT)
 
 
-def profile(settings: Settings, problem: str, source: str, target: str | None = None) -> Json:
-    """Evaluate a kernel; tell what its code is and where its time goes."""
+def profile(settings: Settings, problem: str, source: str, target: str | None = None, case: str = "") -> Json:
+    """Check a kernel and profile its calls on a timed case: what its code is and where the time goes."""
     with written(source) as (file,):
         assert file is not None
-        result = api.evaluate(file, problem, target, **settings.arguments)
-    return _told(result, *VERDICT, *TIMES, *INSIDE)
+        result = api.profile_kernel(file, problem, target, case, **settings.arguments)
+    found = _told(result, *VERDICT, *TIMES, *INSIDE)
+    why = result.environment.get(COUNTERS, "")
+    return found | ({"unprofiled": why} if why.startswith("none") else {})
 
 
 def compile(settings: Settings, problem: str, source: str, machine: str = "mi300x") -> Json:

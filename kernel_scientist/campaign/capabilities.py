@@ -15,7 +15,7 @@ from kernel_scientist.evaluation.timing.conditions import Load
 from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.toolchains import cuda, hip
 from kernel_scientist.hardware import cpu, gpus, measured
-from kernel_scientist.profile import profiler
+from kernel_scientist.profile import profiler, sampling
 from kernel_scientist.records import environment
 from kernel_scientist.records.capability import Capability
 from kernel_scientist.records.errors import SetupError
@@ -53,11 +53,12 @@ def examine() -> list[Capability]:
 def _cpu() -> list[Capability]:
     caches = " ".join(f"{level} {size >> 10} KiB" for level, size in cpu.caches().items()) or "caches unknown"
     about = f"{cpu.model()} {cpu.generation()}, {cpu.cores()} cores, {cpu.vector_bytes() * 8}-bit vectors, {caches}"
-    peaks = measured.kept()
+    peaks, perf = measured.kept(), sampling.find(bubblewrap.bubblewrap_works())
     return [
         _row("cpu", True, about),
         _row("measured peaks", peaks is not None, measured.described(peaks)[0]),
         _required("g++", gxx.version),
+        _row("cpu samples", not isinstance(perf, str), perf if isinstance(perf, str) else perf.program),
     ]
 
 

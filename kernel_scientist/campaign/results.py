@@ -37,7 +37,7 @@ from kernel_scientist.records.results import (
 
 DIGITS = 6
 """Significant digits of measured values."""
-SHARED = ("verdict", "reason", "coverage", "labels", "evidence", "sandbox", "environment")
+SHARED = ("verdict", "reason", "coverage", "labels", "evidence", "sandbox", "environment", "sampled")
 """Fields of an evaluation that its result has as they are."""
 
 

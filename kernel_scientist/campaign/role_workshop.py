@@ -53,6 +53,19 @@ class RoleWorkshop:
         turn = bench.turn(f"look at {kernel.name}")
         return self.run("device", partial(steps.time_kernel, bench, kernel, measure, turn))
 
+    @property
+    def profiler(self) -> str:
+        """Name of the program that profiles calls here; empty if there is none."""
+        return self.bench.target.profiler
+
+    def profile(self, kernel: Kernel, checked: Evaluation, case: str) -> Evaluation:
+        """Profile a kernel that passed its check on a public timed case. Raises InfrastructureError."""
+        bench = self.bench
+        one = next(one for one in bench.target.profile.benchmarks if one.name == case)
+        measure = partial(bench.target.profiled, kernel, checked, one)
+        turn = bench.turn(f"profile {kernel.name}")
+        return self.run("device", partial(steps.time_kernel, bench, kernel, measure, turn))
+
     def _checked(self, kernel: Kernel) -> Evaluation:
         self._await_room()
         return steps.compile_kernel(self.bench, kernel)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernel_scientist.campaign import bars, results
 from kernel_scientist.campaign.evaluation_context import EvaluationContext, evaluation_context
-from kernel_scientist.campaign.steps import FUNCTIONS, Steps, infrastructure_as_verdict
+from kernel_scientist.campaign.steps import FUNCTIONS, Steps, infrastructure_as_verdict, time_kernel
 from kernel_scientist.campaign.transport import Connect
 from kernel_scientist.compilers.source import language_of, read_kernel
 from kernel_scientist.evaluation.timing.plan import TimedSource
@@ -16,7 +16,7 @@ from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records import own_name
 from kernel_scientist.records.errors import InfrastructureError, SetupError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation
-from kernel_scientist.records.kernel import REFERENCE, Kernel, Verdict
+from kernel_scientist.records.kernel import REFERENCE, Case, Kernel, Verdict
 from kernel_scientist.records.params import Params
 from kernel_scientist.records.results import EvaluationResult, ValidationResult
 
@@ -52,6 +52,32 @@ def check(file: str, params: Params, is_executed: bool = True) -> EvaluationResu
         step = partial(context.steps.compile, context) if is_executed else builder.compile
         evaluation = infrastructure_as_verdict(step)(kernel)
         return results.of_evaluation(context, own_name.of(evaluation, Path(file).name), REFERENCE)
+
+
+def profile(file: str, params: Params, case: str = "") -> EvaluationResult:
+    """Check one kernel file and profile its calls on a timed case; where that is impossible, evaluate it in full.
+
+    `case`: its name, by default the case that moves most bytes. Raises SetupError if there is no such case.
+    """
+    with _opened(file, params, FUNCTIONS, None) as (context, kernel):
+        cases = {one.name: one for one in context.target.profile.benchmarks}
+        if case and case not in cases:
+            raise SetupError(f"problem {context.problem.name} has no timed case {case!r}; it has {', '.join(cases)}")
+        one = cases[case] if case else max(cases.values(), key=lambda one: context.problem.work(one).bytes)
+        if context.target.builder is None:
+            evaluation = evaluated(context, kernel, [context.target.reference()])
+        else:
+            evaluation = _profiled(context, kernel, one)
+        return results.of_evaluation(context, own_name.of(evaluation, Path(file).name), REFERENCE)
+
+
+@infrastructure_as_verdict
+def _profiled(context: EvaluationContext, kernel: Kernel, case: Case) -> Evaluation:
+    checked = context.steps.compile(context, kernel)
+    if checked.verdict is not Verdict.OK:
+        return checked
+    turn = context.turn(f"profile {kernel.name}")
+    return time_kernel(context, kernel, partial(context.target.profiled, kernel, checked, case), turn)
 
 
 @infrastructure_as_verdict

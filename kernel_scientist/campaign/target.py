@@ -219,3 +219,15 @@ class Target(ABC):
     def count(self, kernel: Kernel, timed: Evaluation) -> Evaluation:
         """Add hardware counters to an evaluation; the device is held."""
         return timed
+
+    @property
+    def profiler(self) -> str:
+        """Name of the program that profiles calls on this host (perf, ncu, rocprofv3); empty if there is none."""
+        return ""
+
+    def profiled(self, kernel: Kernel, checked: Evaluation, case: Case) -> Evaluation:
+        """Add to a right kernel's evaluation what a profiler finds in calls on a timed case, or why it finds nothing.
+
+        The device is held.
+        """
+        return checked

@@ -24,11 +24,11 @@ from kernel_scientist.cli.machine import calibrate, compile, doctor, ui
 from kernel_scientist.cli.problems import baseline, cases, problems
 from kernel_scientist.cli.results import compare, export, report, verify
 from kernel_scientist.cli.watch import watch
-from kernel_scientist.cli.work import evaluate, optimize, suite, validate
+from kernel_scientist.cli.work import evaluate, optimize, profile, suite, validate
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import InfrastructureError, SetupError, StoppedError
 
-WITHOUT_LABORATORY = ("init", "evaluate", "validate", "compile", "doctor", "problems", "verify")
+WITHOUT_LABORATORY = ("init", "evaluate", "profile", "validate", "compile", "doctor", "problems", "verify")
 """Commands that record nothing: they can do with the problems and parameters that a wheel carries."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REFUSED = (*FULL, *(errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP), *(errno.ENOTDIR, errno.EEXIST, errno.EISDIR))
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 SECTIONS = {
-    "One kernel": (evaluate, validate, compile),
+    "One kernel": (evaluate, profile, validate, compile),
     "Campaigns": (optimize, suite, control, watch, report, compare, export, verify, ui),
     "Problems": (problems, kernels, cases, baseline),
     "Agents": (mcp,),

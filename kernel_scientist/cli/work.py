@@ -1,4 +1,4 @@
-"""Commands that run flows: optimize, suite, evaluate, validate."""
+"""Commands about a campaign or one kernel: optimize, suite, evaluate, profile, validate."""
 
 import shutil
 import sys
@@ -157,6 +157,31 @@ def evaluate(call: ParamOptions, verbose: bool, as_json: bool, **arguments: Any)
     from kernel_scientist.report import tables
 
     show(result, as_json, tables.evaluation(result, verbose))
+    sys.exit(EXIT_CODES.get(result.verdict, 1))
+
+
+@click.command()
+@click.argument("file", callback=not_empty, help="The kernel's file.")
+@PROBLEM
+@TARGET
+@text_option("--case", "NAME", "The timed case; default: the one that moves most bytes.")
+@VERBOSE
+@with_params
+@JSON
+def profile(call: ParamOptions, case: str | None, verbose: bool, as_json: bool, **arguments: Any) -> None:
+    """Check one kernel file and show where its calls' time goes: by source line on a CPU, by counters on a GPU.
+
+    On a CPU it needs Linux' perf. Nothing is timed. Exit code: as `evaluate`.
+
+    Example: kernel-scientist profile problems/rmsnorm/seeds/cpp_blocked.py --problem rmsnorm
+    """
+    with progress.shown():
+        from kernel_scientist import api
+
+        result = api.profile_kernel(case=case or "", **arguments, **call.settings)
+    from kernel_scientist.report import tables
+
+    show(result, as_json, tables.profile(result, verbose))
     sys.exit(EXIT_CODES.get(result.verdict, 1))
 
 

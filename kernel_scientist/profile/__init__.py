@@ -1,1 +1,4 @@
-"""Hardware counters of a kernel, by the profiler of the GPU's vendor: see docs/decisions/0014-counters.md."""
+"""Where a kernel's time goes: a GPU's counters by its vendor's profiler, samples on a CPU by perf.
+
+See docs/decisions/0014-counters.md.
+"""

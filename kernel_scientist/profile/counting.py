@@ -5,7 +5,7 @@ Counters explain times but affect no result, because they come from the kernel's
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernel_scientist.evaluation.evaluator import Evaluator
@@ -16,12 +16,10 @@ from kernel_scientist.profile.dispatches import CountingError, Group, grouped
 from kernel_scientist.profile.profiler import Profiler
 from kernel_scientist.profile.workspace import Workspace
 from kernel_scientist.records.errors import StoppedError
-from kernel_scientist.records.evaluation import Evaluation
+from kernel_scientist.records.evaluation import COUNTERS, Evaluation
 from kernel_scientist.records.gpu import Counters
-from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
 
-KEY = "counters"
-"""Key in an evaluation's environment: the tool, or the reason why nothing was counted."""
 SENTENCE = 400
 Run = Callable[[list[str]], tuple[int | None, str]]
 """Runs a profiler; returns its status (None: timeout) and the end of its output."""
@@ -38,19 +36,28 @@ def without(evaluation: Evaluation, reason: str) -> Evaluation:
     return _noted(evaluation, f"none: {' '.join(reason.split())}")
 
 
-def count(evaluator: Evaluator, kernel: Kernel, evaluation: Evaluation) -> Evaluation:
+def find() -> Profiler | str:
+    """Return the profiler for this machine's GPU, or the reason (a sentence) why there is none."""
+    import torch
+
+    return profiler.find("rocm" if torch.version.hip else "cuda")
+
+
+def count(
+    evaluator: Evaluator, kernel: Kernel, evaluation: Evaluation, cases: Sequence[Case] | None = None
+) -> Evaluation:
     """Return the evaluation with counters, or with the reason why there are none. The verdict is unchanged.
 
-    The caller must hold the device's lock. Takes little more than `harness.counters_timeout_s`.
+    `cases`: by default all timed ones. The caller must hold the device's lock. Takes little more than
+    `harness.counters_timeout_s`.
     """
     start = time.monotonic()
     try:
-        import torch
-
-        tool = profiler.find("rocm" if torch.version.hip else "cuda")
+        tool = find()
         if isinstance(tool, str):
             return without(evaluation, tool)
-        counters, remarks = _counted(evaluator, kernel, tool)
+        cases = evaluator.profile.benchmarks if cases is None else cases
+        counters, remarks = _counted(evaluator, kernel, tool, cases)
     except StoppedError:
         raise
     except Exception as error:  # counters are optional: the kernel was timed, and the campaign continues
@@ -61,15 +68,17 @@ def count(evaluator: Evaluator, kernel: Kernel, evaluation: Evaluation) -> Evalu
 
 
 def _noted(evaluation: Evaluation, note: str) -> Evaluation:
-    return evaluation.model_copy(update={"environment": {**evaluation.environment, KEY: note[:SENTENCE]}})
+    return evaluation.model_copy(update={"environment": {**evaluation.environment, COUNTERS: note[:SENTENCE]}})
 
 
-def _counted(evaluator: Evaluator, kernel: Kernel, tool: Profiler) -> tuple[tuple[Counters, ...], list[str]]:
+def _counted(
+    evaluator: Evaluator, kernel: Kernel, tool: Profiler, cases: Sequence[Case]
+) -> tuple[tuple[Counters, ...], list[str]]:
     """Return the counters, and remarks on what could not be counted. Raises CountingError if there are none."""
     end = time.monotonic() + evaluator.harness.counters_timeout_s
     pool, machine = evaluator.pool, evaluator.machine
     with tempfile.TemporaryDirectory(prefix="counting-") as name:
-        space = workspace.prepare(evaluator, kernel, evaluator.profile.benchmarks, Path(name), tool)
+        space = workspace.prepare(evaluator, kernel, cases, Path(name), tool)
 
         def run(program: list[str]) -> tuple[int | None, str]:
             namespaces = pool.enclosure == "bubblewrap"
@@ -103,7 +112,7 @@ def _by_ncu(tool: Profiler, space: Workspace, run: Run) -> list[Group]:
     if ncu.forbidden(f"{text}\n{output}"):
         raise CountingError(ncu.FORBIDDEN)
     if status != 0:
-        raise CountingError(_failure(tool, status, output or text))
+        raise CountingError(profiler.failure(tool, status, output or text))
     return grouped(ncu.read(text), space.cases)
 
 
@@ -117,7 +126,7 @@ def _by_rocprof(tool: Profiler, space: Workspace, arch: str, run: Run) -> tuple[
         status, output = run(rocprof.command(tool.program, names, out, space.program))
         try:
             if status != 0:
-                raise CountingError(_failure(tool, status, output))
+                raise CountingError(profiler.failure(tool, status, output))
             groups = grouped(rocprof.read(rocprof.table(out)), space.cases)
         except (CountingError, OSError) as error:
             remarks.append(f"not counted: {', '.join(names)}: {error}")
@@ -127,11 +136,3 @@ def _by_rocprof(tool: Profiler, space: Workspace, arch: str, run: Run) -> tuple[
         for group in groups:
             found.setdefault((group.case, group.kernel), group).counts.update(group.counts)
     return list(found.values()), remarks
-
-
-def _failure(tool: Profiler, status: int | None, output: str) -> str:
-    """Return a sentence on how a run ended, with the last line of its output."""
-    if status is None:
-        return f"{tool.name} took longer than harness.counters_timeout_s"
-    last = ([line.strip() for line in output.splitlines() if line.strip()] or [""])[-1][:200]
-    return f"{tool.name} ended with status {status}{f': {last}' if last else ''}"

@@ -2,7 +2,8 @@
 
 The folder holds `kernel.py`, `request.json`, the kernel's builds, and each case's inputs, but no expected outputs,
 tolerances or seeds. The program calls the kernel once on each case, so that all is compiled and tuned. It then allows
-no new process and calls the kernel once more on each case, with swept caches, between two markers.
+no new process and calls the kernel once more on each case, with swept caches, between two markers. For perf it calls
+the kernel on each case for a while, and turns perf's events on for the calls only.
 The process is untrusted once the kernel is imported. It reports nothing; the profiler does the counting.
 """
 
@@ -12,6 +13,7 @@ import importlib.util
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,11 +22,17 @@ import torch
 
 from kernel_scientist.compilers import cpp, extension, gpumode_compat
 from kernel_scientist.compilers.request import CompileError, Request
+from kernel_scientist.profile import perf
 from kernel_scientist.sandbox import seccomp, storages
+from kernel_scientist.workers import execution_environment
 
 REQUEST, KERNEL, BUILDS = "request.json", "kernel.py", "builds"
 SWEEP_BYTES = 768 << 20
 """Bytes of the cache sweep, as in a worker on AMD's GPUs."""
+SAMPLED_S, MOST_S = 1.0, 12.0
+"""Seconds of CPU time that are sampled, and most that it may take, with the inputs' making."""
+MOST_COPIES, COPIED_BYTES = 64, 64 << 20
+"""Most calls in a row, and bytes of their inputs."""
 
 
 def build_name(request: Request) -> str:
@@ -41,6 +49,9 @@ def main() -> None:
     if on_gpu:  # driver and profiler must be initialised before the sandbox closes
         torch.zeros(1, device=device)
         torch.cuda.synchronize()
+    events = _Events() if request["profiler"] == "perf" else None
+    if events is not None:
+        execution_environment.enter(request["cores"], 0)
     seccomp.confine_worker(seccomp.Limits(**request["limits"]))
     kernel = _imported(request["files"])
     for number, case in enumerate(cases):
@@ -50,6 +61,9 @@ def main() -> None:
     if on_gpu and request["limits"]["level"] != "none":
         seccomp.seal(on_gpu)
     for number, case in enumerate(cases):
+        if events is not None:
+            _call_sampled(kernel, functools.partial(_inputs, number, case, device), sum(case["sizes"]), events)
+            continue
         data = _inputs(number, case, device)
         if on_gpu:
             _call_counted(functools.partial(kernel, data), request["profiler"] == "ncu")
@@ -70,6 +84,36 @@ def _call_counted(call: Callable[[], object], in_range: bool) -> None:
         cuda.synchronize()
     if in_range:
         cuda.profiler.stop()
+
+
+class _Events:
+    """Turns perf's events on and off, by its pipes, which are opened before the sandbox closes."""
+
+    def __init__(self) -> None:
+        self._control = os.open(perf.CONTROL, os.O_WRONLY)
+        self._acknowledged = os.open(perf.ACKNOWLEDGED, os.O_RDONLY)
+
+    def turn(self, on: bool) -> None:
+        """Turn the events on or off, and wait until that is done."""
+        os.write(self._control, b"enable\n" if on else b"disable\n")
+        os.read(self._acknowledged, 64)
+
+
+def _call_sampled(kernel: Callable[[Any], Any], draw: Callable[[], Any], size: int, events: _Events) -> None:
+    """Call a kernel for SAMPLED_S of CPU time with the events on, which they are during rows of calls only.
+
+    Each call gets inputs that no call has used, of `size` bytes.
+    """
+    copies = max(1, min(MOST_COPIES, COPIED_BYTES // max(size, 1)))
+    left, end = SAMPLED_S, time.monotonic() + MOST_S
+    while left > 0 and time.monotonic() < end:
+        row = [draw() for _ in range(copies)]
+        events.turn(on=True)
+        began = time.process_time()
+        for data in row:
+            kernel(data)
+        left -= time.process_time() - began
+        events.turn(on=False)
 
 
 def _inputs(number: int, case: dict[str, Any], device: str) -> Any:

@@ -3,12 +3,12 @@
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernel_scientist.compilers.request import Request
+from kernel_scientist.compilers.request import BuildRequest, Request
 from kernel_scientist.evaluation.evaluator import Evaluator
 from kernel_scientist.evaluation.inputs import InputGenerator
 from kernel_scientist.problems.trees import tensors
@@ -32,6 +32,13 @@ class Workspace:
 
     folder: Path
     cases: tuple[str, ...]
+    compiled: Mapping[str, str]
+    """The sources that `load` compiled, by name of the build; for perf the builds have lines of these."""
+
+    @property
+    def builds(self) -> Path:
+        """The folder of the kernel's builds."""
+        return self.folder.resolve() / target_process.BUILDS
 
     @property
     def program(self) -> list[str]:
@@ -46,8 +53,9 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
     """
     (folder / target_process.BUILDS).mkdir()
     (folder / target_process.KERNEL).write_text(evaluator.problem.adapted(kernel.source))
+    compiled = dict[str, str]()
     if kernel.language != "triton":
-        _build(evaluator, kernel, folder / target_process.BUILDS)
+        compiled = _build(evaluator, kernel, folder / target_process.BUILDS, profiler.name == "perf")
     inputs = InputGenerator(evaluator.problem)  # a new generator, so that static inputs differ from those of timings
     described: list[dict[str, Any]] = []
     names: list[str] = []
@@ -79,18 +87,33 @@ def prepare(evaluator: Evaluator, kernel: Kernel, cases: Sequence[Case], folder:
         readable=profiler.readable,
     )
     request = {"profiler": profiler.name, "device": pool.device, "cases": described, "limits": asdict(limits)}
-    request["files"] = evaluator.problem.sources
+    request |= {"files": evaluator.problem.sources, "cores": pool.cores}
     (folder / target_process.REQUEST).write_text(json.dumps(request))
-    return Workspace(folder, tuple(names))
+    return Workspace(folder, tuple(names), compiled)
 
 
-def _build(evaluator: Evaluator, kernel: Kernel, folder: Path) -> None:
+def with_lines(request: Request) -> Request:
+    """Return a request for the same machine code, with the lines that it comes from (`-g1` changes no instruction).
+
+    An extension stays as it is.
+    """
+    if not isinstance(request, BuildRequest):
+        return request
+    return request._replace(flags=[*(flag for flag in request.flags if flag != "-s"), "-g1"])
+
+
+def _build(evaluator: Evaluator, kernel: Kernel, folder: Path, lines: bool) -> dict[str, str]:
+    """Build what a kernel's file asks for; return the sources of `load` by name of the build."""
     build = evaluator.driver.builder([])
+    compiled = dict[str, str]()
 
     def kept(request: Request) -> tuple[Path | None, str]:
-        path, log = build(request)
+        path, log = build(with_lines(request) if lines else request)
         if path is not None:
-            shutil.copyfile(path, folder / target_process.build_name(request))
+            name = target_process.build_name(request)
+            shutil.copyfile(path, folder / name)
+            if isinstance(request, BuildRequest):
+                compiled[name] = request.source
         return path, log
 
     try:
@@ -98,3 +121,4 @@ def _build(evaluator: Evaluator, kernel: Kernel, folder: Path) -> None:
             worker.load(evaluator.problem.adapted(kernel.source), kept, evaluator.problem.sources)
     except KernelFailure as failure:
         raise CountingError(f"the kernel's import failed this time: {failure}") from failure
+    return compiled

@@ -10,12 +10,15 @@ from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.gpu import CodeObject, Counters, Launch, Prediction
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.raw_samples import RawSamples
+from kernel_scientist.records.sampled import Sampled
 
 CONFIRMED, CORRECT, NOT_CONFIRMED = "confirmed", "correct", "not confirmed"
 """What a confirmation comes to. `correct`: there was nothing to be faster than, as for a seed that no experiment
 beat."""
 MACHINE = ("machine", "gpu", "cores", "threads", "compiler", "torch", "system")
 """Fields of an evaluation's environment that name the machine, in the order in which they are shown."""
+COUNTERS = "counters"
+"""Key in an evaluation's environment: the profiler, or the reason why nothing was counted or sampled."""
 UNPREVIEWED = "it could not be previewed: "
 """Beginning of evidence on the calls of a preview, which are of the timed cases."""
 
@@ -215,6 +218,8 @@ class Evaluation(Record):
     """Diagnostics of the timing, per case."""
     counters: tuple[Counters, ...] = ()
     """Hardware counters of the GPU; `environment` names the tool, or the reason why there are none."""
+    sampled: tuple[Sampled, ...] = ()
+    """Samples of calls on a CPU, if they were asked for; no campaign records any."""
     labels: tuple[str, ...] = ()
     """Remarks `SEVERITY:NAME` of the screen of the source, and `measured:NAME` of what calls did."""
     evidence: tuple[str, ...] = ()

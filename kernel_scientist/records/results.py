@@ -9,6 +9,7 @@ from kernel_scientist.records.base import Finite, Record
 from kernel_scientist.records.evaluation import Clocks, CompileReport
 from kernel_scientist.records.gpu import Counters, Figures
 from kernel_scientist.records.kernel import Verdict
+from kernel_scientist.records.sampled import Sampled
 from kernel_scientist.records.source_line import SourceLine
 
 Interval = tuple[Finite, Finite]
@@ -168,6 +169,8 @@ class EvaluationResult(Record):
     """Hardware counters; None if they were not read."""
     compile: CompileReport | None
     """Compile report, without the log; None if nothing was compiled."""
+    sampled: tuple[Sampled, ...] = ()
+    """Of `profile` on a CPU: samples of the kernel's calls by source line."""
 
 
 class BesideResult(Record):

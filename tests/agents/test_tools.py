@@ -48,7 +48,9 @@ def test_a_kernel_is_described_compiled_checked_timed_and_profiled(lab: Path) ->
         assert timed is not None and timed["verdict"] == "ok" and timed["speedup"]["against"] == "reference"
         file = "problems/identity/seeds/cpp_naive.py"
         beside = await result(session, "profile", problem="identity", file=file)
-        assert beside["compile"]["compiler"] and all(case["floor_us"] for case in beside["cases"])
+        assert beside["compile"]["compiler"] and ("unprofiled" in beside or beside["sampled"][0]["lines"])
+        absent = await session.call_tool("profile", {**kernel, "case": "elsewhere"})
+        assert absent.isError and "problem identity has no timed case 'elsewhere'; it has size" in str(absent.content)
 
     over_stdio(lab, talk)
     assert any("checking" in one for one in heard) and any("timing" in one for one in heard)

@@ -36,6 +36,20 @@ def test_evaluate_returns_the_record_whose_json_the_command_prints(inside: Path,
     assert EvaluationResult.model_validate_json(result.model_dump_json()) == result
 
 
+def test_a_profile_says_where_the_time_goes_or_why_that_is_not_known(inside: Path, cli_here: Cli) -> None:
+    result = ks.profile_kernel(SEED, problem="identity", target="cpu", case="size524288")
+    assert result.verdict is Verdict.OK and not result.cases, result.reason
+    shown = cli_here("profile", SEED, "--problem", "identity", "--case", "size524288")
+    assert shown.returncode == 0, shown.stderr
+    if result.sampled:
+        assert [one.case for one in result.sampled] == ["size524288"] and result.sampled[0].samples
+        assert "case size524288: " in shown.stdout and "in the kernel's own code: " in shown.stdout
+    else:
+        assert result.environment["counters"].startswith("none: ") and "profiler: none: " in shown.stdout
+    with pytest.raises(SetupError, match="problem identity has no timed case 'x'; it has size"):
+        ks.profile_kernel(SEED, problem="identity", target="cpu", case="x")
+
+
 def test_a_kernel_s_fault_is_a_verdict_and_a_wrong_call_an_error(inside: Path) -> None:
     (inside / "wrong.py").write_text("def custom_kernel(data):\n    return data[1]\n")
     result = ks.evaluate(inside / "wrong.py", problem="identity", target="cpu", overrides=QUICK)

@@ -156,6 +156,18 @@ with open(arguments[arguments.index("--log-file") + 1], "w") as file:
     assert {c.figures.hbm_read_bytes for c in found.counters} == {64}
 
 
+def test_one_case_is_counted_if_it_alone_is_asked_for(
+    evaluator_for: EvaluatorFor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = ncu_table([(SPIN, {}), ("copy", {"dram__bytes_read.sum": "64"}), (SPIN, {})], {"dram__bytes_read.sum": "b"})
+    code = f"open(arguments[arguments.index('--log-file') + 1], 'w').write({table!r})"
+    evaluator, found = evaluator_for("identity"), tool(tmp_path, "ncu", code)
+    monkeypatch.setattr(profiler, "find", lambda vendor: found)
+    kernel, case = Kernel(name="k00001", language="triton", source=TORCH), evaluator.profile.benchmarks[1]
+    counted = counting.count(evaluator, kernel, evaluation(), (case,))
+    assert [one.case for one in counted.counters] == [case.name] and counted.environment["counters"] == "ncu, 1 cases"
+
+
 @pytest.mark.gpu
 def test_the_profiler_of_this_gpu_counts_a_triton_kernel() -> None:
     from kernel_scientist import problems

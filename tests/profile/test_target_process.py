@@ -89,7 +89,7 @@ def test_the_target_process_gets_the_extension_of_the_kernel(
 def test_what_is_handed_over_holds_no_seed_and_no_expected_output(ready: Callable[[str, str], Workspace]) -> None:
     it = ready(TORCH, "triton")
     request = json.loads((it.folder / target_process.REQUEST).read_text())
-    assert set(request) == {"profiler", "device", "cases", "limits", "files"}
+    assert set(request) == {"profiler", "device", "cases", "limits", "files", "cores"}
     assert all(set(case) == {"data", "sizes"} for case in request["cases"])
     x, out = (it.folder / "0.bin").read_bytes()[:262144], (it.folder / "0.bin").read_bytes()[262144:]
     assert len(out) == 262144 and len(set(out)) == 1 and x != out  # garbage where the output goes

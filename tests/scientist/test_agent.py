@@ -16,6 +16,7 @@ from kernel_scientist.records.errors import BudgetError
 from kernel_scientist.records.evaluation import Evaluation, Trial
 from kernel_scientist.records.kernel import Kernel, Verdict
 from kernel_scientist.records.params import ROLES, Budget, Llm
+from kernel_scientist.records.sampled import EVIDENCE, Sampled, SampledLine
 from kernel_scientist.scientist.context import outcomes
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import LlmClient
@@ -253,9 +254,19 @@ class Passing:
     """Finds every kernel right, and each in turn faster by a percent more."""
 
     pairs = True
+    profiler = "perf"
 
     def __init__(self) -> None:
         self.looks = 0
+        self.profiled: list[str] = []
+
+    def profile(self, kernel: Kernel, checked: Evaluation, case: str) -> Evaluation:
+        self.profiled.append(case)
+        if len(self.profiled) > 1:
+            return checked.model_copy(update={"environment": {"counters": "none: perf took no sample in the calls"}})
+        line = SampledLine(line=5, text="return data[-1]", share=0.875)
+        found = Sampled(case=case, samples=900, threads=(1.0,), own=0.9, lines=(line,))
+        return checked.model_copy(update={"sampled": (found,)})
 
     def look(self, kernel: Kernel, checked: Evaluation, base: Kernel) -> Evaluation:
         self.looks += 1
@@ -350,12 +361,46 @@ def test_a_draft_is_timed_beside_the_base_and_a_resumed_conversation_is_the_same
         assert isinstance(agent.workshop, Passing) and agent.workshop.looks == 0, "nothing is measured twice"
 
 
+def test_a_draft_is_profiled_and_a_resumed_conversation_is_the_same(tmp_path: Path) -> None:
+    case = cpu_examples.fp8()[0].profile.benchmarks[0].name
+    turns = [calling("profile", source=GOOD), calling("profile", source=GOOD, case="elsewhere")]
+    turns += [calling("profile", source=GOOD, case=case), calling("time", source=GOOD)]
+    turns += [calling("profile", source=GOOD), Response(status=400)]
+    with with_tools(turns, tmp_path) as (agent, all_, server):
+        assert agent.write(all_, task(all_), Lessons()).report.startswith("not handed in")
+        times = all_.get(task(all_).base).evaluation.times_us
+        assert isinstance(agent.workshop, Passing)
+        assert agent.workshop.profiled == [max(times, key=lambda name: times[name]), case] and agent.workshop.looks == 1
+        last = said(server.requests[-1])
+        assert "900 samples of CPU time" in last and " 88%  line 5: return data[-1]" in last and EVIDENCE in last
+        assert "there is no timed case 'elsewhere'; there are " in last
+        assert "it was not profiled; none: perf took no sample" in last
+        assert "2 of 3 measurements left" in last and "all 3 measurements are used up" in last, "shared with `time`"
+        sent = server.requests[-1]["messages"]
+        described = {one["function"]["name"]: one["function"]["description"] for one in server.requests[-1]["tools"]}
+        assert "by source line" in described["profile"] and "counts as a call of `time`" in described["profile"]
+    with with_tools([calling("submit", report="r")], tmp_path) as (agent, all_, server):
+        assert agent.write(all_, task(all_), Lessons()).source == GOOD
+        assert [request["messages"] for request in server.requests] == [sent], "nothing is paid twice"
+        assert isinstance(agent.workshop, Passing) and agent.workshop.profiled == [], "nothing is measured twice"
+
+
+@pytest.mark.parametrize(("profiler", "words"), [("", ""), ("ncu", "count by ncu, on one case")])
+def test_the_tool_that_profiles_is_what_the_machine_can_do(profiler: str, words: str, tmp_path: Path) -> None:
+    with with_tools([Response("DECLINE: no")], tmp_path) as (agent, all_, server):
+        assert isinstance(agent.workshop, Passing)
+        agent.workshop.profiler = profiler
+        agent.write(all_, task(all_), Lessons())
+        tools = {one["function"]["name"]: one["function"]["description"] for one in server.requests[-1]["tools"]}
+        assert words in tools.get("profile", "") and ("profile" in tools) == bool(profiler)
+
+
 def test_who_has_no_looks_has_no_tool_that_times(tmp_path: Path) -> None:
     with with_tools([calling("time", source=GOOD), Response("DECLINE: no")], tmp_path) as (agent, all_, server):
         assert isinstance(agent.workshop, Passing)
         agent.workshop.pairs = False
         agent.write(all_, task(all_), Lessons())
-        assert "there is no tool 'time'" in said(server.requests[-1])
+        assert "there is no tool 'time'; there are compile, check, read" in said(server.requests[-1])
         assert "No tool times a kernel" in server.requests[-1]["messages"][1]["content"]
 
 

@@ -4,7 +4,7 @@ import json
 import re
 import string
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -17,13 +17,15 @@ from kernel_scientist.hardware.addresses import CPU
 from kernel_scientist.problems import stated_sizes
 from kernel_scientist.problems.problem import Profile
 from kernel_scientist.records.errors import SetupError
-from kernel_scientist.records.evaluation import Evaluation, Trial
-from kernel_scientist.records.kernel import Case, Verdict
+from kernel_scientist.records.evaluation import COUNTERS, Evaluation, Trial
+from kernel_scientist.records.kernel import Case, Kernel, Verdict
 from kernel_scientist.records.params import load as load_params
+from kernel_scientist.records.sampled import Sampled
 from kernel_scientist.scientist.context import bug_taxonomy, hidden_cases
 from kernel_scientist.scientist.context.hidden_cases import KINDS, WITHHELD, HiddenCases
-from kernel_scientist.scientist.hiding import HidingAgent
+from kernel_scientist.scientist.hiding import HidingAgent, HidingWorkshop
 from kernel_scientist.scientist.llm.agent import LlmAgent
+from kernel_scientist.scientist.llm.workbench import Workshop
 from kernel_scientist.scientist.proposals import Lesson, Lessons, Refutation
 from tests.conftest import ROOT, Cli
 from tests.scientist.model_server import serving
@@ -223,6 +225,33 @@ def test_a_trial_is_shown_with_its_times_and_without_its_launches() -> None:
         assert not shown.evaluation.compile or not shown.evaluation.compile.launches
         assert Trial.model_validate_json(shown.model_dump_json()) == shown
         assert hidden.trial(shown) == shown, "what is shown is shown again as it is"
+
+
+class Profiling:
+    """Profiles every kernel, or says why not in words that a kernel may have printed."""
+
+    profiler, pairs = "perf", True
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def profile(self, kernel: Kernel, checked: Evaluation, case: str) -> Evaluation:
+        self.asked.append(case)
+        found = Sampled(case=case, samples=200, threads=(1.0,), own=1.0)
+        return checked.model_copy(update={"sampled": (found,), "environment": {COUNTERS: "none: size 262147"}})
+
+
+def test_a_profile_goes_by_opaque_names_and_tells_nothing_that_a_kernel_printed() -> None:
+    assignment, population = cpu_examples.fp8()
+    hidden, kernel = HiddenCases(assignment.profile), population.get("k00003").kernel
+    workshop = Profiling()
+    shown = HidingWorkshop(cast(Workshop, workshop), hidden)
+    name, other = [*hidden.ids.items()][1]
+    found = shown.profile(kernel, Evaluation(verdict=Verdict.OK), other)
+    assert workshop.asked == [name] and [one.case for one in found.sampled] == [other]
+    assert "262147" not in found.model_dump_json() and shown.profiler == "perf"
+    workshop.profiler = "ncu"
+    assert shown.profiler == "", "bytes that a GPU moved tell sizes"
 
 
 def test_a_failure_is_shown_again_as_it_is() -> None:

@@ -1,6 +1,7 @@
 """Campaigns whose designer, writer and repairer use tools before they answer: over HTTP, with compiler and store."""
 
 import json
+import re
 import types
 from pathlib import Path
 from typing import cast
@@ -9,8 +10,11 @@ import pytest
 
 from kernel_scientist.campaign.bench import Bench
 from kernel_scientist.campaign.role_workshop import RoleWorkshop
+from kernel_scientist.profile import sampling
+from kernel_scientist.profile.profiler import Profiler
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import load as load_params
+from kernel_scientist.sandbox import bubblewrap
 from kernel_scientist.scientist.llm.response_cache import ResponseCache
 from kernel_scientist.scientist.llm.tool_calls import wanted
 from kernel_scientist.scientist.llm.workbench import NO_VERDICT
@@ -43,7 +47,10 @@ def test_writers_look_before_they_hand_in(functions: bool, lab: Path, cli: Cli, 
     assert "its outputs are right" in told and "incorrect" in told, "checks of good and of wrong drafts"
     assert "SyntaxError" in told or "compile_error" in told
     assert "there is no tool 'sing'" in told and "the arguments are not JSON" in told
-    assert "lines 1 to 5 of" in told and "there is no tool 'profile'" in told
+    assert "lines 1 to 5 of" in told and "there is no tool 'profile'" in told, "a repairer without looks"
+    if isinstance(sampling.find(bubblewrap.bubblewrap_works()), Profiler):
+        assert "samples of CPU time" in told and re.search(r"\d%  line \d+: \w", told), "a writer sees its hot lines"
+        assert "1 of 3 measurements left" in told, "a profile is one of the looks"
     assert "all calls are used up" in told
     assert "instructions by class" in told and "geometric mean: " in told, "what is known of recorded kernels"
     assert "there is no tool 'check'; there are compile, profile, read, search" in told, "a designer builds nothing"

@@ -25,7 +25,7 @@ from kernel_scientist.problems import operators
 from kernel_scientist.problems.problem import Problem
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.records.evaluation import Bar, Confirmation, Evaluation
-from kernel_scientist.records.kernel import COMPILED, Kernel, Language, Verdict
+from kernel_scientist.records.kernel import COMPILED, Case, Kernel, Language, Verdict
 from kernel_scientist.records.params import Harness, Params
 from kernel_scientist.records.text import number_of
 
@@ -185,3 +185,20 @@ class Local(Target):
         from kernel_scientist.profile import counting
 
         return counting.count(self.evaluator, kernel, timed)
+
+    @property
+    @override
+    def profiler(self) -> str:
+        from kernel_scientist.profile import counting, sampling
+
+        pool = self.evaluator.pool
+        found = counting.find() if pool.on_gpu else sampling.find(pool.enclosure == "bubblewrap")
+        return "" if isinstance(found, str) else found.name
+
+    @override
+    def profiled(self, kernel: Kernel, checked: Evaluation, case: Case) -> Evaluation:
+        from kernel_scientist.profile import counting, sampling
+
+        if self.evaluator.pool.on_gpu:
+            return counting.count(self.evaluator, kernel, checked, (case,))
+        return sampling.sample(self.evaluator, kernel, checked, case)

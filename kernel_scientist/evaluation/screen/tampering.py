@@ -17,7 +17,7 @@ PUBLIC = re.compile(r"kernel_scientist(?:\.(?:load|CompileError))?(?:\.|$)")
 """Names of this package that a kernel may import: `load` and `CompileError`."""
 USE_CASES = (
     *("admit", "baseline", "check", "compare", "compile", "control", "describe_problem", "doctor", "evaluate"),
-    *("export_evidence", "list_problems", "optimize", "suite", "validate", "verify"),
+    *("export_evidence", "list_problems", "optimize", "profile_kernel", "suite", "validate", "verify"),
 )
 """Functions that this package exports for others than kernels."""
 INTERNALS = frozenset((*(path.stem for path in Path(__file__).parents[2].iterdir()), *USE_CASES))

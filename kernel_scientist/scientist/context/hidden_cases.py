@@ -16,9 +16,19 @@ from typing import TypeVar
 from kernel_scientist.population.lineage import Population
 from kernel_scientist.problems import stated_sizes
 from kernel_scientist.problems.problem import Problem, Profile
-from kernel_scientist.records.evaluation import UNPREVIEWED, Clocks, CompileReport, Evaluation, Speedup, Timing, Trial
+from kernel_scientist.records.evaluation import (
+    COUNTERS,
+    UNPREVIEWED,
+    Clocks,
+    CompileReport,
+    Evaluation,
+    Speedup,
+    Timing,
+    Trial,
+)
 from kernel_scientist.records.gpu import Prediction
 from kernel_scientist.records.kernel import Attempt, Case, Verdict
+from kernel_scientist.records.sampled import Sampled
 from kernel_scientist.scientist.context import bug_taxonomy
 from kernel_scientist.scientist.proposals import Lessons
 from kernel_scientist.scientist.roles import Assignment
@@ -40,7 +50,7 @@ KINDS = {
     "C.3": "wrong dtype, shape or strides",
 }
 """Words for the kinds of `bug_taxonomy`, by which it finds the same kind again; none for wrong values."""
-T = TypeVar("T", Timing, Clocks, Prediction)
+T = TypeVar("T", Timing, Clocks, Prediction, Sampled)
 _LINE = re.compile(r"\bline (\d{1,6})\b|\bkernel\.(?:py|cpp):(\d{1,6})\b")
 
 
@@ -121,6 +131,8 @@ class HiddenCases:
             "speedups": tuple(map(self._speedup, evaluation.speedups)),
             "beside": {name: self._speedup(one) for name, one in evaluation.beside.items()},
             "counters": (),
+            "sampled": self._renamed(evaluation.sampled),
+            "environment": {name: text for name, text in evaluation.environment.items() if name != COUNTERS},
             "coverage": "",
             "samples": None,
             "failed_untimed": True,  # to show it again changes nothing

@@ -10,10 +10,10 @@ from typing import Protocol
 from pydantic import Field
 
 from kernel_scientist.population.lineage import Population
-from kernel_scientist.records import factors
-from kernel_scientist.records.evaluation import Evaluation, Prediction, Trial, geomean
+from kernel_scientist.records import factors, sampled
+from kernel_scientist.records.evaluation import COUNTERS, Evaluation, Prediction, Trial, geomean
 from kernel_scientist.records.kernel import Kernel, Verdict
-from kernel_scientist.scientist.context import facts
+from kernel_scientist.scientist.context import facts, gpu_facts
 from kernel_scientist.scientist.llm.lookup import Lookup, failure, limited, prediction
 from kernel_scientist.scientist.llm.parsing import ParsedReply, ReplyError
 from kernel_scientist.scientist.llm.patch import kernel_from
@@ -42,6 +42,15 @@ class Workshop(Protocol):
 
     def look(self, kernel: Kernel, checked: Evaluation, base: Kernel) -> Evaluation:
         """Time a kernel that passed its check and its base in one run, briefly, on the public cases."""
+        ...
+
+    @property
+    def profiler(self) -> str:
+        """Name of the program that profiles calls (perf, ncu, rocprofv3); empty if there is none."""
+        ...
+
+    def profile(self, kernel: Kernel, checked: Evaluation, case: str) -> Evaluation:
+        """Profile a kernel that passed its check on a public timed case."""
         ...
 
 
@@ -92,9 +101,15 @@ class Workbench:
             Tool("compile", f"Compile a draft: errors, {of_gpu}hot loops, findings.", OfSource, self._compile),
             Tool("check", "Compile a draft and compare its outputs on the checking cases.", OfSource, self._check),
         ]
+        profiler = self.workshop.profiler if most_looks and not by_model else ""
         if by_model:
-            told = "Check a draft; tell by source line where its time goes."
-            tools += [Tool("profile", told, OfCase, self._profile)]
+            tools += [Tool("profile", "Check a draft; where its time goes by source line.", OfCase, self._predicted)]
+        elif profiler:
+            how = (
+                "sample by source line where its calls spend CPU time" if profiler == "perf" else f"count by {profiler}"
+            )
+            said = f"Check a draft; {how}, on one case. It counts as a call of `time`."
+            tools += [Tool("profile", said, OfCase, self._profile)]
         if by_model or most_looks:
             most = f"time it beside {self.rival.kernel.name}, {most_looks} times at most"
             told = f"Check a draft and {'predict its times' if by_model else most}. {NO_VERDICT}"
@@ -116,7 +131,7 @@ class Workbench:
         self._passed(trial)
         return "\n".join([_right(trial), *self._times(trial)])
 
-    def _profile(self, arguments: OfCase, reply: ParsedReply | None) -> str:
+    def _predicted(self, arguments: OfCase, reply: ParsedReply | None) -> str:
         trial = self._trial(arguments, reply, check=True)
         if trial.evaluation.verdict is not Verdict.OK:
             return failure(trial)
@@ -125,6 +140,26 @@ class Workbench:
             return f"{_right(trial)}\nits times cannot be predicted: {trial.evaluation.reason or 'nothing was counted'}"
         one = prediction(trial, arguments.case)
         return "\n".join([_right(trial), self._row(one), *limited(trial, one)])
+
+    def _profile(self, arguments: OfCase, reply: ParsedReply | None) -> str | Measurement:
+        names, times = [one.name for one in self.assignment.profile.benchmarks], self.rival.evaluation.times_us
+        case = arguments.case.strip() or max(names, key=lambda name: times.get(name, 0.0))
+        if case not in names:
+            raise ReplyError(f"there is no timed case {case[:80]!r}; there are {', '.join(names)}")
+        trial = self._trial(arguments, reply, check=True)
+        if trial.evaluation.verdict is not Verdict.OK:
+            return failure(trial)
+        self._passed(trial)
+        return partial(self._profiled, trial, case)
+
+    def _profiled(self, trial: Trial, case: str) -> str:
+        """Profile a draft; return what came of it."""
+        seen = self.workshop.profile(trial.kernel, trial.evaluation, case)
+        found = Trial(kernel=trial.kernel, evaluation=seen)
+        if seen.verdict is not Verdict.OK:
+            return failure(found)
+        rows = [row for one in seen.sampled for row in sampled.table(one)] + gpu_facts.counters(self.assignment, found)
+        return "\n".join(rows or [f"it was not profiled; {seen.environment.get(COUNTERS, 'the reason is not shown')}"])
 
     def _time(self, arguments: OfSource, reply: ParsedReply | None) -> str | Measurement:
         trial = self._trial(arguments, reply, check=True)
