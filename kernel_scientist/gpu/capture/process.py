@@ -1,4 +1,5 @@
 """The process that imports a submission and records what it compiles: `python -m kernel_scientist.gpu.capture.process`.
+`sandbox.forked` starts it, by a fork of a process that has imported this module.
 
 Its folder contains `kernel.py` and `request.json`. It writes `answer.json` and the assembly of the compiled code there,
 and `begun` before it imports the submission: what fails earlier is a fault of the set-up.
