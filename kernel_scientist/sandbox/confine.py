@@ -12,7 +12,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.sandbox import bubblewrap, landlock, lifetime, memory_kills, seccomp
@@ -22,6 +24,7 @@ FILE_BYTES = 256 << 20
 LOG_BYTES = 20_000
 PATIENCE_S = 5
 """Seconds that a process has after SIGTERM to end its children."""
+OUT_OF_MEMORY = "the machine ran out of memory during a build, and the system killed processes"
 CPU_SHARE = 4
 """CPU seconds of one process per second of the time limit (compilers have few threads)."""
 
@@ -58,17 +61,13 @@ def run(
     `timeout_s` is that of a machine with nothing else to do (`patience_s`).
     `memory_bytes` limits the address space, `log_bytes` the output; the rest of the output is dropped.
     """
-    most = int(CPU_SHARE * timeout_s) + 1  # its children may outlive it
     kills = memory_kills.count()
-    environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TMPDIR": str(folder)}
-    environment["LOGNAME"] = "nobody"  # torch.compile names a folder by it, and the list of users is not readable
-    environment["PYTHONPATH"] = os.pathsep.join((str(bubblewrap.LISTED), bubblewrap.python_path()))
-    limits = f"ulimit -v {memory_bytes >> 10} && ulimit -f {FILE_BYTES >> 9} && ulimit -t {most}"
+    limits = f"ulimit -v {memory_bytes >> 10} && ulimit -f {FILE_BYTES >> 9} && ulimit -t {most_cpu_s(timeout_s)}"
     with (folder / "log").open("w+b") as log:
         process = subprocess.Popen(
             ["/bin/sh", "-c", f'{limits} && exec "$@"', "sh", *command],  # limits are set before the command runs
             cwd=folder,
-            env=environment,
+            env={**environment(), "TMPDIR": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -86,10 +85,37 @@ def run(
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         if status and memory_kills.count() > kills:
-            raise InfrastructureError("the machine ran out of memory during a build, and the system killed processes")
-        log.seek(0)
-        text = log.read(log_bytes).decode(errors="replace")
-    return status, text.replace(str(folder) + "/", "")
+            raise InfrastructureError(OUT_OF_MEMORY)
+        return status, text(log, folder, log_bytes)
+
+
+def most_cpu_s(timeout_s: float) -> int:
+    """Return the limit of a process's CPU seconds; its children may outlive it."""
+    return int(CPU_SHARE * timeout_s) + 1
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a confined program, apart from the folder for temporary files."""
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LC_ALL": "C",
+        "LOGNAME": "nobody",  # torch.compile names a folder by it, and the list of users is not readable
+        "PYTHONPATH": os.pathsep.join((str(bubblewrap.LISTED), bubblewrap.python_path())),
+    }
+
+
+def text(log: BinaryIO, folder: Path, most: int = LOG_BYTES) -> str:
+    """Return the beginning of a program's output, without its folder's path."""
+    log.seek(0)
+    return log.read(most).decode(errors="replace").replace(str(folder) + "/", "")
+
+
+def enter(interpreter: str, folder: str, readable: Sequence[str]) -> None:
+    """Confine this process, a new child, as a program of that interpreter is confined."""
+    os.nice(10)  # so that a build does not disturb a timing
+    tools = str(Path(interpreter).resolve().parents[1])
+    landlock.restrict((*bubblewrap.SYSTEM, *([tools] if tools != "/" else []), *readable), (folder, "/dev/null"))
+    seccomp.confine_builder(programs=True)
 
 
 def main() -> None:
@@ -102,10 +128,7 @@ def main() -> None:
 def _become(program: list[str], folder: str, readable: list[str]) -> None:
     """Confine this process (a new child) and replace it by the program."""
     keeper = os.getppid()
-    os.nice(10)  # so that a build does not disturb a timing
-    tools = str(Path(program[0]).resolve().parents[1])
-    landlock.restrict((*bubblewrap.SYSTEM, *([tools] if tools != "/" else []), *readable), (folder, "/dev/null"))
-    seccomp.confine_builder(programs=True)
+    enter(program[0], folder, readable)
     if os.getppid() == keeper:  # otherwise it has ended, and nobody would end the program
         os.execv(program[0], program)
 

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -34,10 +33,11 @@ from kernel_scientist.records.base import Record
 from kernel_scientist.records.evaluation import CodeObject, CompileReport, Launch, Prediction
 from kernel_scientist.records.gpu import Build, TorchOperation
 from kernel_scientist.records.kernel import Case, Verdict, Work, digest
-from kernel_scientist.sandbox import bubblewrap, confine, protocol
+from kernel_scientist.sandbox import bubblewrap, confine, forked, protocol
 from kernel_scientist.sandbox.failure import KernelFailure, printable
 from kernel_scientist.sandbox.process import signal_name
 
+PROCESS = "kernel_scientist.gpu.capture.process"
 MEMORY_BYTES = 24 << 30
 """Address space of the process: inputs of full size are mapped, but few pages are touched."""
 
@@ -230,10 +230,8 @@ def _ask(
     }
     (folder / "kernel.py").write_text(source)
     (folder / "request.json").write_text(json.dumps(request))
-    program = [sys.executable, "-P", "-m", "kernel_scientist.gpu.capture.process"]
     visible = (*bubblewrap.readable(), *bubblewrap.MACHINE, *bubblewrap.DEVICES, *readable, *filter(None, (library,)))
-    command = confine.command(program, folder, visible)
-    status, log = confine.run(command, folder, timeout_s, MEMORY_BYTES)
+    status, log = forked.run(PROCESS, folder, visible, timeout_s, MEMORY_BYTES)
     begun = (folder / "begun").exists()
     if status is None and not (folder / "answer.json").exists():
         late = "" if begun else " and did not reach the submission; is this machine busy?"

@@ -1,4 +1,5 @@
 """The process that imports a submission and records what it compiles: `python -m kernel_scientist.gpu.capture.process`.
+`sandbox.forked` starts it, by a fork of a process that has imported this module.
 
 Its folder contains `kernel.py` and `request.json`. It writes `answer.json` and the assembly of the compiled code there,
 and `begun` before it imports the submission: what fails earlier is a fault of the set-up.
@@ -21,13 +22,15 @@ from kernel_scientist.gpu.capture import large_tensors, whole_file
 from kernel_scientist.gpu.capture.launch_counter import LaunchCounter
 from kernel_scientist.gpu.capture.launches import LaunchRecorder, TorchRecorder
 from kernel_scientist.gpu.capture.reply import WORDS, InspectionProgress, is_compilation, words
-from kernel_scientist.gpu.fake import recorded_builds
+from kernel_scientist.gpu.fake import preloaded, recorded_builds
 from kernel_scientist.gpu.fake.device import pretended
 from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine import library
 from kernel_scientist.gpu.model.constants import Constants
 from kernel_scientist.hardware import gpus
 from kernel_scientist.sandbox import seccomp
+
+preloaded.load("scipy.sparse.csgraph")  # which finds loops
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ ORDER = np.dtype(
      ("lds_bytes", "u4"), ("scratch_bytes", "u4"), ("first_scalars", "u4"), ("scalars", "u4", 32), ("group_ids", "u4"),
      ("flush", "u4"), ("threads", "u4"), ("shuffle", "u4"), ("seed", "u8"), ("most", "u8"), ("first_group", "u4"),
      ("groups", "u4"), ("chosen", "u8"), ("matrix_order", "u4"), ("cooperative", "u4"), ("counting", "u8"),
-     ("slice", "u4"), ("together", "u4"), ("resident", "u4"), ("reserved", "u4")], align=True,
+     ("slice", "u4"), ("together", "u4"), ("resident", "u4"), ("sharing", "u4")], align=True,
 )  # fmt: skip
 SHARED_BASE, PRIVATE_BASE = 0x7FFF0001, 0x7FFF0002
 """Upper halves of addresses of LDS and scratch, as in `native/machine.h`."""
@@ -92,6 +92,8 @@ class Options:
     """Workgroups that run at a time: others start when one of them ends; 0: no bound."""
     samples: tuple[Sample, ...] | None = None
     """What each of these workgroups is counted for; None: nothing is counted."""
+    most_sharing: int = 0
+    """Wave instructions after which a workgroup ends that is counted for what it shares only; 0: no bound."""
 
 
 @dataclass(frozen=True)
@@ -201,5 +203,6 @@ def _order(launch: KernelLaunch, segment: Array, packet: Array, options: Options
     order["most"], order["matrix_order"] = options.most_instructions, options.descending_sums
     order["cooperative"], order["together"] = launch.cooperative, code.communicates
     order["slice"] = SHORT_SLICE if code.communicates else SLICE
+    order["sharing"] = options.most_sharing
     order["groups"], order["resident"] = launch.groups, 0 if options.backwards else options.resident
     return order

@@ -33,7 +33,9 @@ WHOLE = 128
 PIECE = 1 << 20
 """Bytes of memory that are kept together while a launch is undone."""
 BUDGET = 20_000_000
-"""Wave instructions after which the first sample does not grow any more."""
+"""Wave instructions after which the first sample does not grow any more, and those of the second one together. A
+workgroup of a persistent kernel has more than its part of them: its first tiles are those that run beside the others',
+as the only tile of other kernels' workgroups."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Sampler:
             size = max(1, int(BUDGET / max(1, found.steps / len(first))))
             more = [n for n in _spread(groups, min(WHOLE, size)) if n not in first]
             found = found + _counted(run, more, Sample.SPREAD) if more else found
-        return found + _counted(run, self._sharing(launch), Sample.SHARING)
+        return found + _counted(run, self._sharing(launch), Sample.SHARING, BUDGET // SHARING)
 
     def _sharing(self, launch: KernelLaunch) -> list[int]:
         """Return one die's share of the workgroups that run first."""
@@ -103,8 +105,9 @@ class Sampler:
         return list(range(min(groups - 1, DIES // 2), min(groups, slots), DIES))[:SHARING]
 
 
-def _counted(run: Callable[[Options], LaunchResult], groups: list[int], sample: Sample) -> Counts:
-    counts = run(Options(groups=tuple(groups), samples=(sample,) * len(groups))).counts
+def _counted(run: Callable[[Options], LaunchResult], groups: list[int], sample: Sample, most: int = 0) -> Counts:
+    """Return the counts of some workgroups. `most`: wave instructions after which one of the second sample ends."""
+    counts = run(Options(groups=tuple(groups), samples=(sample,) * len(groups), most_sharing=most)).counts
     assert counts is not None
     return counts
 

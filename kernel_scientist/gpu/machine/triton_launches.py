@@ -11,11 +11,13 @@ from triton.runtime import cache
 from triton.runtime.autotuner import Autotuner, OutOfResources
 from triton.runtime.jit import JITFunction
 
-from kernel_scientist.gpu.fake import driver, host_tensors, jit
+from kernel_scientist.gpu.fake import driver, host_tensors, jit, preloaded
 from kernel_scientist.gpu.fake.facts import Facts
 from kernel_scientist.gpu.machine import triton_arguments
 from kernel_scientist.gpu.machine.assumptions import Assumptions
 from kernel_scientist.gpu.machine.executor import Executor
+
+preloaded.load()
 
 
 class TritonLaunches:

@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kernel_scientist.gpu.capture import inspect
 from kernel_scientist.gpu.machine import launch
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.counts import Counts, Sample
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
 from kernel_scientist.gpu.machine.memory import Memory
+from kernel_scientist.gpu.machine.sampler import BUDGET, SHARING, Sampler
 from kernel_scientist.gpu.toolchains import hip
+from kernel_scientist.hardware.gpus import MI300X
 from tests.gpu.machine import harness
 
 TOOLS = hip.find()
@@ -92,14 +95,15 @@ def counted(
     n: int | None = 0,
     samples: tuple[Sample, ...] | None = None,
     threads: int = 1,
+    most: int = 0,
 ) -> Counts:
-    """Count a launch; without other samples every workgroup belongs to both."""
+    """Count a launch; without other samples every workgroup belongs to both. `most`: as `Options.most_sharing`."""
     memory = Memory()
     for array in arrays:
         memory.add(array.ctypes.data, array.nbytes)
     arguments = b"".join(struct.pack("<Q", array.ctypes.data) for array in arrays)
     arguments += b"" if n is None else struct.pack("<i", n)
-    chosen = Options(threads, samples=samples or (BOTH,) * blocks)
+    chosen = Options(threads, samples=samples or (BOTH,) * blocks, most_sharing=most)
     result = launch.run(KernelLaunch(code, "kern", (blocks, 1, 1), (size, 1, 1), arguments), memory, chosen)
     assert not result.findings and result.counts is not None
     return result.counts
@@ -137,6 +141,36 @@ def test_lines_that_workgroups_share_count_once() -> None:
     counts = counted(code, 4, 1024, (a, b), samples=none, threads=2)
     assert (counts.shared, counts.alone, counts.waves) == (64, 64, 16)
     assert of(code, counts, *LOADS)["lines"] == 32, "of the one workgroup that stands for the grid"
+
+
+def test_one_that_is_counted_for_its_lines_only_ends_after_some_instructions() -> None:
+    """Those that stand for the grid run to their end."""
+    code, loops = built(TRIPS), 4000
+    arrays = np.full(4, loops, np.int32), np.ones(loops * 64, np.float32), np.zeros(256, np.float32)
+    only = (Sample.SHARING,) * 4
+    whole, cut = (counted(code, 4, 64, arrays, None, only, most=most) for most in (0, 2000))
+    assert whole.alone > 8 * loops and 0 < cut.alone < whole.alone / 5
+    assert cut.shared / cut.alone == pytest.approx(whole.shared / whole.alone, rel=0.02)
+    both = counted(code, 4, 64, arrays, None, most=2000)
+    assert (both.shared, both.alone) == (whole.shared, whole.alone) and len(set(both.work)) == 1
+
+
+def test_the_sample_of_what_is_shared_has_a_budget() -> None:
+    code, trips = built(TRIPS), np.ones(4, np.int32)
+    asked: list[Options] = []
+
+    def run(chosen: Options) -> launch.LaunchResult:
+        asked.append(chosen)
+        return launch.run(one, memory, chosen)
+
+    memory, arrays = Memory(), (trips, np.ones(64, np.float32), np.zeros(256, np.float32))
+    for array in arrays:
+        memory.add(array.ctypes.data, array.nbytes)
+    one = KernelLaunch(
+        code, "kern", (4, 1, 1), (64, 1, 1), b"".join(struct.pack("<Q", array.ctypes.data) for array in arrays)
+    )
+    Sampler(inspect.facts(MI300X)).sampled(run, one)
+    assert [chosen.most_sharing for chosen in asked] == [0, BUDGET // SHARING]
 
 
 def test_l1_holds_what_a_workgroup_reads_again() -> None:

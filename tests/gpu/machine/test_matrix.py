@@ -153,3 +153,30 @@ def test_rounding_is_that_of_fp32_sums() -> None:
     for i, j in np.ndindex(16, 16):
         register, lane = result_place(x, 0, i, j)
         assert abs(float(outcome.v[0, 8 + register, lane].view(np.float32)) - exact[i, j]) <= 16 * 2**-24 * size[i, j]
+
+
+@pytest.mark.parametrize("name", ["v_mfma_f32_16x16x32_fp8_fp8", "v_mfma_f32_16x16x16_f16", "v_mfma_i32_16x16x32_i8"])
+def test_products_of_zeros_leave_the_addend(name: str) -> None:
+    """Also one that is no number, infinite, tiny or -0, to which +0 is added; -0 in A is no +0."""
+    x, addends = shape(name), np.array([0, 0x80000000, 0x7F800000, 0xFFC00001, 1, 0x3F800001], np.uint32)
+    count = x.m * x.m // LANES
+    for negative in (False, True):
+        v, s = random_image(1, 3)
+        c = np.random.default_rng(4).choice(addends, (count, LANES))
+        v[0, 2:6], v[0, 8 : 8 + count] = 0, c
+        if negative:
+            v[0, 2] = 0x80808080 if x.a == "i8" else 0x80008000
+        width = registers(2, 2 * 4, "v"), registers(4, 2 * 4, "v")
+        to = registers(8, 4 * count, "v")
+        (outcome,) = harness.run([Case(f"{name} {to}, {width[0]}, {width[1]}, {to}", v, s)])
+        got = outcome.v[0, 8 : 8 + count]
+        if x.result == "i32":
+            assert (got == c).all()
+            continue
+        numbers = c.view(np.float32)
+        is_number = ~np.isnan(numbers)
+        if "fp8" in name and negative:  # 0x80 of fp8 is no number
+            assert np.isnan(got.view(np.float32)).any()
+        else:
+            want = (numbers + np.float32(0)).view(np.uint32)
+            assert (got[is_number] == want[is_number]).all() and np.isnan(got.view(np.float32)[~is_number]).all()

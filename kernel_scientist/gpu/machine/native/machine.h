@@ -150,7 +150,7 @@ struct Order {
     u32 slice;              // instructions of a wave after which others have a turn
     u32 together;           // whether workgroups may wait for each other: then others start before one has its next turn
     u32 resident;           // workgroups that the GPU runs at a time, 0 for no bound: others start when one of them ends
-    u32 reserved;
+    u32 sharing;            // instructions after which a workgroup ends that is counted for its lines only, 0 for no bound
 };
 
 struct Launch {

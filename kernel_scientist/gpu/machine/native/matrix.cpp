@@ -88,17 +88,30 @@ constexpr int FLOATS = 4;
 #endif
 typedef f32 Vector __attribute__((vector_size(4 * FLOATS)));
 
+// Whether all elements of A and B are +0, as where a launch is counted without inputs. Then only +0 is added.
+template <class A, class B, int M, int N, int K, int BLOCKS> static bool all_zero(const u32* a, const u32* b) {
+    u32 any = 0;
+    for (int n = 0; n < K * M * BLOCKS / A::PER_WORD; ++n) any |= a[n];
+    for (int n = 0; n < K * N * BLOCKS / B::PER_WORD; ++n) any |= b[n];
+    return !any;
+}
+
 // `SPARSE`: the addend is the destination, and the last operand says where the values of A belong.
 template <class A, class B, class T, int M, int N, int K, int BLOCKS, bool SPARSE = false>
 static void multiply(Wave& wave, const Instruction& in) {
+    const Operand& addend = in.operand[SPARSE ? 0 : 3];
+    const u32* from = addend.kind == Kind::vector ? wave.lanes(addend.index) : nullptr;
+    const u32 constant = from ? 0 : scalar<u32>(wave, addend);
+    u32* to = wave.lanes(in.operand[0].index);  // the mask of active lanes is ignored by these instructions
+    if (!SPARSE && all_zero<A, B, M, N, K, BLOCKS>(wave.lanes(in.operand[1].index), wave.lanes(in.operand[2].index))) {
+        for (int n = 0; n < BLOCKS * M * N; ++n) to[n] = std::bit_cast<u32>(std::bit_cast<T>(from ? from[n] : constant) + T(0));
+        return;
+    }
     alignas(64) T a[BLOCKS * K * M], b[BLOCKS * K * N], c[BLOCKS * M * N];
     if constexpr (SPARSE) gather_sparse<A>(a, wave.lanes(in.operand[1].index), wave.lanes(in.operand[3].index), M, K, in);
     else gather<A>(a, wave.lanes(in.operand[1].index), M, K, BLOCKS, 0);
     if (!SPARSE && in.cbsz) shared(a, K * M, BLOCKS, in.cbsz, in.abid);
     gather<B>(b, wave.lanes(in.operand[2].index), N, K, BLOCKS, in.blgp);
-    const Operand& addend = in.operand[SPARSE ? 0 : 3];
-    const u32* from = addend.kind == Kind::vector ? wave.lanes(addend.index) : nullptr;
-    const u32 constant = from ? 0 : scalar<u32>(wave, addend);
     for (int block = 0; block < BLOCKS; ++block)
         for (int i = 0; i < M; ++i)
             for (int j = 0; j < N; ++j) {
@@ -139,7 +152,6 @@ static void multiply(Wave& wave, const Instruction& in) {
             }
         }
     }
-    u32* to = wave.lanes(in.operand[0].index);  // the mask of active lanes is ignored by these instructions
     for (int block = 0; block < BLOCKS; ++block)
         for (int i = 0; i < M; ++i)
             for (int j = 0; j < N; ++j) {

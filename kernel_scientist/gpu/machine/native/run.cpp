@@ -202,6 +202,7 @@ static bool advance(Group& group, Counts& counts) {
     const u32 count = u32(group.waves.size());
     const u32 shuffle = group.launch.order.shuffle;
     const u64 began = counts.total, slice = group.launch.order.slice, until = group.counter ? counts.total + slice : 0;
+    const u64 most = group.counter && group.counter->sample == SHARING ? group.launch.order.sharing : 0;
     for (Circle& circle : group.circles) circle.closed = false;
     for (Wave& wave : group.waves)
         if (wave.state == State::yielded) wave.state = State::running;
@@ -212,6 +213,7 @@ static bool advance(Group& group, Counts& counts) {
             if (wave.state == State::running) step(wave, counts, wave.counter ? std::min(COUNTED_SLICE, slice) : slice);
             yielded |= wave.state == State::yielded;
         }
+        if (most && group.counter->totals.steps >= most) return true;
         if (yielded && counts.total < until) {
             for (Wave& wave : group.waves)
                 if (wave.state == State::yielded) wave.state = State::running;

@@ -12,10 +12,11 @@ static u32 reversed(u32 x) {
     x = (x >> 4 & 0x0f0f0f0f) | (x & 0x0f0f0f0f) << 4;
     return __builtin_bswap32(x);
 }
-static u32 chosen_byte(u64 data, u32 selector) {
-    if (selector < 8) return u32(data >> 8 * selector) & 255;
-    if (selector < 12) return data >> (16 * (selector - 8) + 15) & 1 ? 255 : 0;
-    return selector == 12 ? 0 : 255;
+// Without branches, so that all lanes are computed at once.
+static u32 chosen_byte(u32 high, u32 low, u32 selector) {
+    const u32 own = (selector & 4 ? high : low) >> 8 * (selector & 3) & 255;
+    const u32 sign = ((selector & 2 ? high : low) >> (16 * (selector & 1) + 15) & 1) * 255;
+    return selector < 8 ? own : selector < 12 ? sign : selector == 12 ? 0 : 255;
 }
 // Sum of the distances between parts of words; `MASKED`: but not where the second part is 0.
 template <int BITS, bool MASKED = false> static u32 distance(u32 a, u32 b) {
@@ -133,8 +134,8 @@ static void bits_() {
     V<u32, u32, u32, u32>("v_alignbit_b32", [](u32 a, u32 b, u32 c) { return u32((u64(a) << 32 | b) >> (c & 31)); });
     V<u32, u32, u32, u32>("v_alignbyte_b32", [](u32 a, u32 b, u32 c) { return u32((u64(a) << 32 | b) >> 8 * (c & 3)); });
     V<u32, u32, u32, u32>("v_perm_b32", [](u32 a, u32 b, u32 c) {
-        const u64 data = u64(a) << 32 | b;
-        return chosen_byte(data, c & 255) | chosen_byte(data, c >> 8 & 255) << 8 | chosen_byte(data, c >> 16 & 255) << 16 | chosen_byte(data, c >> 24) << 24;
+        const u32 lower = chosen_byte(a, b, c & 255) | chosen_byte(a, b, c >> 8 & 255) << 8;
+        return lower | chosen_byte(a, b, c >> 16 & 255) << 16 | chosen_byte(a, b, c >> 24) << 24;
     });
 }
 
