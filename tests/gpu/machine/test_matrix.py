@@ -180,3 +180,16 @@ def test_products_of_zeros_leave_the_addend(name: str) -> None:
         else:
             want = (numbers + np.float32(0)).view(np.uint32)
             assert (got[is_number] == want[is_number]).all() and np.isnan(got.view(np.float32)[~is_number]).all()
+
+
+@pytest.mark.parametrize("value", [0, 0x3C003C00])
+def test_the_addend_is_read_before_the_result_is_written(value: int) -> None:
+    x = shape("v_mfma_f32_16x16x16_f16")
+    count = x.m * x.m // LANES
+    v, s = random_image(1, 5)
+    v[0, 2:6], v[0, 7 : 7 + count + 1] = value, np.arange(1, count + 2, dtype=np.float32).view(np.uint32)[:, None]
+    a, b = registers(2, 2 * 4, "v"), registers(4, 2 * 4, "v")
+    to, addend = registers(8, 4 * count, "v"), registers(7, 4 * count, "v")
+    (outcome,) = harness.run([Case(f"v_mfma_f32_16x16x16_f16 {to}, {a}, {b}, {addend}", v, s)])
+    got = outcome.v[0, 8 : 8 + count].view(np.float32)
+    assert (got == np.arange(1, count + 1)[:, None] + (16 if value else 0)).all()

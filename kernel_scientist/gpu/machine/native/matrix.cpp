@@ -104,7 +104,10 @@ static void multiply(Wave& wave, const Instruction& in) {
     const u32 constant = from ? 0 : scalar<u32>(wave, addend);
     u32* to = wave.lanes(in.operand[0].index);  // the mask of active lanes is ignored by these instructions
     if (!SPARSE && all_zero<A, B, M, N, K, BLOCKS>(wave.lanes(in.operand[1].index), wave.lanes(in.operand[2].index))) {
-        for (int n = 0; n < BLOCKS * M * N; ++n) to[n] = std::bit_cast<u32>(std::bit_cast<T>(from ? from[n] : constant) + T(0));
+        constexpr int count = BLOCKS * M * N;
+        if (from) std::memmove(to, from, sizeof(u32) * count);  // they may overlap
+        else std::fill_n(to, count, constant);
+        for (int n = 0; n < count; ++n) to[n] = std::bit_cast<u32>(std::bit_cast<T>(to[n]) + T(0));
         return;
     }
     alignas(64) T a[BLOCKS * K * M], b[BLOCKS * K * N], c[BLOCKS * M * N];
