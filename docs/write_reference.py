@@ -147,7 +147,8 @@ go to standard error.
 | 1 | the work says no: no correct kernel, not confirmed, does not compile |
 | 2 | the call or the set-up is wrong; one sentence says what to do |
 | 3 | undecided: the evaluator could not decide, or a kernel was compiled and nothing here executes it |
-| 130 | stopped by Ctrl-C |
+| 130 | stopped by Ctrl-C; a campaign also by SIGTERM or SIGHUP |
+| 141 | nobody reads what it prints any more |
 
 {chr(10).join(_command(main, context))}
 """

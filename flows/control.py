@@ -37,5 +37,6 @@ def control(
     """
     found = Control.of(name, paths, first, second, repeats, overrides or (), params_file)
     found.begin()
+    stopping.began("finished campaigns are kept: the same command goes on with the others")
     with stopping.stoppable(lambda: None):  # the process that runs is asked to end (`campaign_process.called`)
         return [control_campaign(found, one) for one in found.runs()]

@@ -54,14 +54,25 @@ UNTOUCHED = Form()
 
 
 def subject(flow_parameters: dict[str, Any]) -> str:
-    """Return what a flow run is about, for its name: problem, language and target; empty if they are wrong."""
+    """Return what a flow run is about, for its name: problem, language and target; the problem if others are wrong."""
     form, file = flow_parameters.get("params"), flow_parameters.get("params_file")
+    more = flow_parameters.get("overrides")
     try:
-        given = Form.model_validate(form or {}).overrides(flow_parameters.get("overrides"))
+        given = Form.model_validate(form or {}).overrides(more)
         found = params.load(file, given)
     except (SetupError, ValidationError):
-        return ""
+        return f"{_problem(form, more, file)}, with wrong parameters"
     return f"{Path(found.problem).stem} in {found.language} on {found.target}"
+
+
+def _problem(form: Any, more: Any, file: Any) -> str:
+    """Return the problem that wrong parameters name, as far as it can be told."""
+    filled_in = [f"problem={value}" for key, value in dict(form or {}).items() if key == "problem"]
+    named = [one for one in (*filled_in, *(more or ())) if one.partition("=")[0].strip() == "problem"]
+    try:
+        return Path(params.load(file, named).problem).stem
+    except SetupError:
+        return "a problem"
 
 
 def _number(schema: JsonSchemaValue, handler: GetJsonSchemaHandler, done: set[str]) -> None:

@@ -43,7 +43,7 @@ class _ReportHandler(logging.Handler):
     """The flow run's artifact: `{"host", "doing", "beat", "reply"}`. The beat rises every HEARTBEAT_S seconds."""
 
     def __init__(self, run: UUID) -> None:
-        super().__init__(logging.INFO)
+        super().__init__(logging.DEBUG)
         self._doing, self._beat = "starting", 0
         self._done = threading.Event()
         self._artifact = _insist(lambda: self._create(run))
@@ -51,7 +51,7 @@ class _ReportHandler(logging.Handler):
 
     def __enter__(self) -> "_ReportHandler":
         progress.addHandler(self)
-        progress.setLevel(logging.INFO)
+        progress.setLevel(logging.DEBUG)
         self._heart.start()
         return self
 

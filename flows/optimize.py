@@ -21,7 +21,7 @@ from flows.form import UNTOUCHED, Form, subject
 from flows.progress import Progress
 from kernel_scientist.agents import beside
 from kernel_scientist.agents.work import Settings
-from kernel_scientist.campaign import agent_command, champions, conclusion, outlook, single, stopping
+from kernel_scientist.campaign import agent_command, champions, conclusion, ending, outlook, resuming, single, stopping
 from kernel_scientist.campaign.campaign import Campaign
 from kernel_scientist.campaign.engine import Engine
 from kernel_scientist.campaign.evaluation_context import evaluation_context
@@ -72,6 +72,10 @@ def optimize(
         if server.is_worker_s():
             server.end_by_signal()
         raise
+    except (KeyboardInterrupt, TerminationSignal) as interrupt:
+        if server.is_worker_s():  # Prefect knows whether it is a cancellation
+            raise
+        raise StoppedError(stopping.why()) from interrupt  # Prefect would say that the run crashed
 
 
 def _run(settings: Params, given: Settings, resume: bool | str) -> CampaignResult:
@@ -79,36 +83,42 @@ def _run(settings: Params, given: Settings, resume: bool | str) -> CampaignResul
 
     Raises StoppedError once a signal asked for the end.
     """
-    say.warning("preparing worker processes and the controls of %s, usually 10 s", settings.problem)
-    with evaluation_context(settings, Chain(), work_pool.connect) as context, ExitStack() as keeping:
+    say.info("preparing worker processes and the controls of %s, usually 10 s", settings.problem)
+    with (
+        evaluation_context(settings, Chain(), work_pool.connect) as context,
+        ExitStack() as keeping,
+        ExitStack() as signals,
+    ):
         if settings.search.agent:
             say.warning("%s", agent_command.UNPRICED)
             if not settings.search.hide_shapes:  # its tools tell the cases
                 context = replace(context, mcp=keeping.enter_context(beside.served(given, settings.problem)))
-        say.warning("opening the MLflow store, usually 5 s; a new one takes 20 s")
+        say.info("opening the MLflow store, usually 5 s; a new one takes 20 s")
+        resuming.opened(settings, context.problem, context.address)  # ahead, as it takes long: a signal ends it at once
+        check_stop = signals.enter_context(stopping.stoppable(context.target.close))
         campaign = Campaign(context, resume, url_for("flow-run", flow_run.get_id()) or "")
+        stopping.began(f"logged kernels are kept: continue with `{ending.command(campaign.run)}`")
         keeping.enter_context(watching.kept(campaign))
         progress = Progress(campaign)
         get_run_logger().info("campaign %s, MLflow run %s", campaign.name, campaign.run.run_id)
-        if not len(campaign.population):
-            count = len(campaign.beginning)
-            say.warning("compiling, checking and timing the first %s, usually a minute", number_of(count, "kernel"))
+        _say_what_comes(campaign)
         try:
+            check_stop()
             promotion.complete(campaign, progress)
+            with progress.live_table():
+                Engine(campaign, progress.step, progress.done, check_stop).run()
+            campaign.plan.end()
+            if found := campaign.insist(partial(conclusion.recorded, campaign)):
+                campaign.final = promotion.recorded_final(campaign)
+                campaign.finish()
+                return found
+            campaign.summarise(campaign.population.generations(), last=True)
+            _final(campaign)
+            progress.leaderboard()
             with ExitStack() as turn:
-                with stopping.stoppable(context.target.close) as check_stop:
-                    with progress.live_table():
-                        Engine(campaign, progress.step, progress.done, check_stop).run()
-                    campaign.plan.end()
-                    if found := campaign.insist(partial(conclusion.recorded, campaign)):
-                        campaign.final = promotion.recorded_final(campaign)
-                        campaign.finish()
-                        return found
-                    campaign.summarise(campaign.population.generations(), last=True)
-                    _final(campaign)
-                    progress.leaderboard()
-                    turn.enter_context(champions.turn(context))
-                    confirmed = _confirmed(campaign)
+                turn.enter_context(champions.turn(context))
+                confirmed = _confirmed(campaign)
+                signals.close()  # what follows may wait for a person's answer, which the next signal interrupts
                 return promotion.concluded(campaign, progress, *confirmed, turn)
         except (StoppedError, KeyboardInterrupt, TerminationSignal):
             campaign.finish("KILLED", stopping.why())
@@ -117,6 +127,16 @@ def _run(settings: Params, given: Settings, resume: bool | str) -> CampaignResul
         except Exception as error:
             campaign.finish("FAILED", f"it failed: {one_line(error)}")
             raise
+
+
+def _say_what_comes(campaign: Campaign) -> None:
+    """Say what is done before the next kernel is shown, which takes a minute or more."""
+    left = campaign.plan.planned - len(campaign.population)
+    if (first := min(left, len(campaign.beginning.jobs(campaign.population)))) > 0:
+        which = "the other first" if len(campaign.population) else "the first"
+        say.info("compiling, checking and timing %s %s, usually a minute", which, number_of(first, "kernel"))
+    elif not campaign.plan.over():
+        say.info("going on with the experiments: at most %s", number_of(left, "kernel"))
 
 
 def _confirmed(campaign: Campaign) -> tuple[Confirmation | None, Trial | None]:
@@ -150,7 +170,7 @@ def _final(campaign: Campaign) -> None:
     timing = partial(target.time, incumbent.kernel, incumbent.evaluation, against)
     measure = partial(single.when_quiet, campaign.context, timing)
     names = ", ".join(trial.kernel.name for trial in finalists)
-    say.warning("final: timing %s and the reference beside each other, usually a minute or two", names)
+    say.info("final: timing %s and the reference beside each other, usually a minute or two", names)
     title = f"final: time {names} beside each other"
     timed = partial(campaign.context.steps.time, campaign.context, incumbent.kernel, measure, title)
     evaluation: Evaluation = infrastructure_as_verdict(timed)()

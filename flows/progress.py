@@ -44,7 +44,7 @@ class Progress:
     def __init__(self, campaign: Campaign) -> None:
         self.campaign = campaign
         self.console = Console(stderr=True)
-        is_shown = logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.WARNING)
+        is_shown = logging.getLogger("kernel_scientist.progress").isEnabledFor(logging.INFO)
         self.quiet = server.is_worker_s() or not is_shown
         self.steps: dict[str, str] = {}
         self._published = 0.0

@@ -76,7 +76,7 @@ def complete(campaign: Campaign, progress: Progress) -> None:
     waiting = campaign.insist(partial(champion.pending, campaign))
     if waiting is None:
         return
-    say.warning("completing the promotion of %s, which was interrupted", waiting.result.champion)
+    say.info("completing the promotion of %s, which was interrupted", waiting.result.champion)
     campaign.final = recorded_final(campaign)
     with champions.turn(campaign.context):
         _promote(campaign, progress, champion.renewed(campaign, waiting))

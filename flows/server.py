@@ -49,7 +49,7 @@ def serving(imports: Sequence[str] = ()) -> Generator[None]:
     options = ["--port", str(port), "--log-level", "error", "--lifespan", "on"]
     command = [sys.executable, "-m", "kernel_scientist.sandbox.lifetime", sys.executable, "-m", *server, *options]
     settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1", **CHEAP}
-    progress.warning("starting a Prefect server for this run, usually 20 s")
+    progress.info("starting a Prefect server for this run, usually 20 s")
     with ExitStack() as stack:
         with web_servers.migrating():
             process = stack.enter_context(web_servers.process("Prefect", command, {**os.environ, **settings}))

@@ -47,6 +47,7 @@ def suite(
     settings = load(params_file, given)
     found = Suite.of(name, paths, level)
     found.begin()
+    stopping.began("finished campaigns are kept: the same command goes on with the others")
     access.suite_store(settings)  # made before campaigns share it
     with stopping.stoppable(lambda: None):  # their processes are asked to end (`campaign_process.called`)
         runs = [campaign.submit(found, place, given, params_file) for place in found.places]

@@ -99,7 +99,7 @@ def publish(seen: status.Status) -> None:
             description=f"{seen.campaign} as `kernel-scientist watch` shows it; renewed once a minute",
         )
     except AWAY as error:
-        progress.info("the Prefect UI is not up to date: %s", type(error).__name__)
+        progress.debug("the Prefect UI is not up to date: %s", type(error).__name__)
 
 
 def key(seen: status.Status) -> str:

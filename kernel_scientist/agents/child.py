@@ -93,7 +93,7 @@ class _Progress(logging.Handler):
     """Sends what the laboratory says it is doing."""
 
     def __init__(self, child: Child) -> None:
-        super().__init__(logging.INFO)
+        super().__init__(logging.DEBUG)
         self._child = child
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -113,7 +113,7 @@ def main() -> None:
             answers.flush()
 
     progress = logging.getLogger("kernel_scientist.progress")
-    progress.setLevel(logging.INFO)
+    progress.setLevel(logging.DEBUG)
     progress.propagate = False
     child = Child(send)
     progress.addHandler(_Progress(child))

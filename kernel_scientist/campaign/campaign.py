@@ -73,7 +73,7 @@ class Campaign:
             changes, self.beginning = "", beginning.new(*about, self.store)
             self.lessons = self.beginning.lessons(Lessons())
         if resume and not found:
-            progress.warning("%s", resuming.nothing(*about, self.store))
+            progress.info("%s", resuming.nothing(*about, self.store))
         name, subject = beginning.name(problem, context.address), resuming.subject(*about)
         self.run = found or self.store.start(name, values, problem, context.by_model, subject)
         self.run = self.store.linked(self.run, flow_url)
@@ -83,7 +83,7 @@ class Campaign:
         elif changes:
             self.store.note(self.run, mlflow_store.RESUMED, changes)
         told = f"goes on{changes and f' with {changes}'}; it started" if found else "starts"
-        progress.warning("campaign %s %s from %s", self.name, told, self.beginning.start.words)
+        progress.info("campaign %s %s from %s", self.name, told, self.beginning.start.words)
         self.final: Final | None = None
         """Times of the finalists, once the final was run."""
         self.replies = ResponseCache(environment.root() / params.llm.replies)

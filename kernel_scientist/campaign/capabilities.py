@@ -45,7 +45,7 @@ def examine() -> list[Capability]:
     """
     rows = list[Capability]()
     for what, look in PARTS.items():
-        progress.info("looking at %s", what)
+        progress.debug("looking at %s", what)
         rows += look()
     return rows
 

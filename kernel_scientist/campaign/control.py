@@ -133,7 +133,7 @@ class Control:
         if (kept := _result(own / RESULT)) is None:
             place_of = f"campaign {self.runs().index(one) + 1} of {len(self.runs())}"
             log = own / campaign_process.LOG
-            progress.warning("%s, %s side on %s, whose log is %s", place_of, one.side, known.problem, log)
+            progress.info("%s, %s side on %s, whose log is %s", place_of, one.side, known.problem, log)
             last = campaign_process.run(own, self.settings(one, own), self.params_file, api)
             kept = _result(own / campaign_process.METRICS)
             if kept is None or not campaign_process.is_decided(kept):

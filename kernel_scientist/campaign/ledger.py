@@ -123,7 +123,7 @@ class Ledger:
             return True
         if job.experiment:
             self.duplicates.add((job.base, job.experiment.title))
-            progress.info("%s (%s): its source repeats a kernel that was tried already", job.name, job.title)
+            progress.debug("%s (%s): its source repeats a kernel that was tried already", job.name, job.title)
         return False
 
     def close(self, name: str) -> None:

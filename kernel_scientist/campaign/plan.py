@@ -241,7 +241,7 @@ class Plan:
         gained = 2 ** (self.population.estimate(now) - self.population.estimate(before)) - 1
         if 100 * gained <= job.experiment.uplift[1]:
             return job
-        progress.info(
+        progress.debug(
             "%s (%s) is dropped: it promises at most %+g %% on %s, and %s is faster by more than that since",
             *(job.name, job.title, job.experiment.uplift[1], job.base, now),
         )

@@ -30,7 +30,7 @@ Skip = Callable[[Evaluation], Evaluation | None]
 DELAYS_S = (1, 5)
 """Delays before a step that failed for reasons other than the kernel is tried again, in seconds."""
 progress = logging.getLogger("kernel_scientist.progress")
-"""What is being done, for someone who waits."""
+"""What is being done, for someone who waits. DEBUG: the steps of single kernels. WARNING: what is wrong."""
 
 
 def compile_kernel(
@@ -48,7 +48,7 @@ def compile_kernel(
     builder = bench.target.builder
     assert builder is not None
     with bench.quiet.building():
-        progress.info("compiling %s", kernel.name)
+        progress.debug("compiling %s", kernel.name)
         evaluation = builder.compile(kernel)
         if evaluation.verdict is not Verdict.OK:
             return evaluation
@@ -56,7 +56,7 @@ def compile_kernel(
             return same
         if skip is not None and (skipped := skip(evaluation)) is not None:
             return skipped
-        progress.info("checking %s", kernel.name)
+        progress.debug("checking %s", kernel.name)
         return builder.check(kernel, evaluation, cases)
 
 
@@ -67,7 +67,7 @@ def measure_machine(bench: Bench) -> None:
 
 def wait(turn: Turn, still_s: float) -> None:
     """Wait until `turn` holds the device. Raises DeviceBusyError if nothing moves for `still_s` seconds."""
-    progress.info("waiting for the device")
+    progress.debug("waiting for the device")
     turn.take(still_s)
 
 
@@ -80,7 +80,7 @@ def time_kernel(bench: Bench, kernel: Kernel, measure: Callable[[], Measured], t
     with turn:
         if not turn.is_held:
             wait(turn, bench.params.harness.device_wait_s)
-        progress.info("timing %s", kernel.name)
+        progress.debug("timing %s", kernel.name)
         return measure()
 
 
@@ -88,7 +88,7 @@ def count_kernel(bench: Bench, kernel: Kernel, timed: Evaluation) -> Evaluation:
     """Add the GPU's hardware counters to an evaluation, or the reason why there are none."""
     from kernel_scientist.profile import counting
 
-    progress.info("reading hardware counters of %s", kernel.name)
+    progress.debug("reading hardware counters of %s", kernel.name)
     try:
         with bench.device(f"count {kernel.name}"):
             return bench.target.count(kernel, timed)

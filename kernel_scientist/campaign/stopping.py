@@ -1,7 +1,10 @@
-"""Ctrl-C and SIGTERM: the first ends a campaign at a safe point, the second at once. Both say how to go on."""
+"""Ctrl-C, SIGTERM and SIGHUP: the first ends a campaign at a safe point, the second at once. Both say how to go on.
 
+Before there is a campaign, each ends the command at once: nothing is lost.
+"""
+
+import contextlib
 import os
-import shlex
 import signal
 import sys
 import threading
@@ -13,11 +16,17 @@ from typing import Any
 from kernel_scientist.records.errors import StoppedError
 
 EXIT_CODE = 130
-REASONS = {signal.SIGINT: "Ctrl-C stopped it", signal.SIGTERM: "it was stopped by a signal or cancelled (SIGTERM)"}
+REASONS = {
+    signal.SIGINT: "Ctrl-C stopped it",
+    signal.SIGTERM: "it was stopped by a signal or cancelled (SIGTERM)",
+    signal.SIGHUP: "its terminal was closed (SIGHUP)",
+}
 _requested = threading.Event()
 """Set by the first signal."""
 _numbers: list[int] = []
 """The first signal."""
+_going_on: list[str] = []
+"""What is kept and how to go on with it, once something is recorded."""
 
 
 def why() -> str:
@@ -30,11 +39,14 @@ def is_requested() -> bool:
     return _requested.is_set()
 
 
+def began(how: str) -> None:
+    """Note that something is recorded from now on. `how`: what is kept, and how to go on with it."""
+    _going_on[:] = [how]
+
+
 def sentence() -> str:
-    """Return the message for a campaign that was stopped."""
-    given = [argument for argument in sys.argv[1:] if argument != "--resume"]
-    command = ["optimize", "--resume", *given[1:]] if given[:1] == ["optimize"] else ["optimize", "--resume"]
-    return f"stopped; logged kernels are kept: continue with `kernel-scientist {shlex.join(command)}`"
+    """Return the message for what was stopped."""
+    return f"stopped; {_going_on[0]}" if _going_on else "stopped before the campaign began: nothing was recorded"
 
 
 def leave() -> None:
@@ -45,17 +57,47 @@ def leave() -> None:
         os._exit(EXIT_CODE)
 
 
+def _handled() -> list[signal.Signals]:
+    """Return the signals that end a campaign. `nohup` has SIGHUP ignored, which stays so."""
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    return [one for one in REASONS if one != signal.SIGHUP or signal.getsignal(one) != signal.SIG_IGN]
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """Let SIGTERM and SIGHUP interrupt as Ctrl-C does, until `stoppable` begins."""
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a shell whose terminal is closed sends another one
+        _numbers[:] = [number]
+        raise KeyboardInterrupt
+
+    _going_on.clear()  # an earlier campaign of this process may have been recorded
+    numbers = [one for one in _handled() if one != signal.SIGINT]
+    before: dict[int, Any] = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        if not _requested.is_set():
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
 @contextmanager
 def stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
-    """Handle both signals; an exception raised by a handler, inside of Prefect's engine, would break it.
+    """Handle the signals; an exception raised by a handler, inside of Prefect's engine, would break it.
 
     The first signal calls `close`, so running experiments end with StoppedError, and lets the check that is yielded
     raise it. The second ends this process; its servers and workers end with it, and the next command closes its run.
     """
 
     def request(number: int, _frame: FrameType | None) -> None:
+        if _requested.is_set() and number == signal.SIGHUP:
+            return  # a shell whose terminal is closed sends another one: nobody asked twice
         if _requested.is_set():
-            os.write(2, f"\n{sentence()}\n".encode())  # not print: the interrupted code may be in the middle of one
+            with contextlib.suppress(OSError):  # the terminal may be gone
+                os.write(2, f"\n{sentence()}\n".encode())  # not print: the interrupted code may be in one
             os._exit(EXIT_CODE)
         _numbers.append(number)
         _requested.set()
@@ -68,9 +110,7 @@ def stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
 
     _numbers.clear()
     _requested.clear()  # an earlier flow of this process may have been stopped
-    before: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        before |= {number: signal.signal(number, request) for number in (signal.SIGINT, signal.SIGTERM)}
+    before: dict[int, Any] = {number: signal.signal(number, request) for number in _handled()}
     try:
         yield check
     finally:

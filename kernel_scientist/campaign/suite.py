@@ -81,10 +81,10 @@ class Suite:
             return kept
         named = (f"problem={place}", f"tracking.suite={campaign_process.tag(self.folder, own)}")
         place_of = f"problem {self.places.index(place) + 1} of {len(self.places)}, {label(place)}"
-        progress.warning("%s: a campaign, whose log is %s", place_of, own / campaign_process.LOG)
+        progress.info("%s: a campaign, whose log is %s", place_of, own / campaign_process.LOG)
         last = campaign_process.run(own, (*OWN, *overrides, *named), params_file, api)
         row = result_row(place, metrics, last)
-        progress.warning("%s: %s", place_of, row.reason or f"over the eager reference {row.over_eager}")
+        progress.info("%s: %s", place_of, row.reason or f"over the eager reference {row.over_eager}")
         if not metrics.exists() or not campaign_process.is_decided(_result(metrics)):
             return row  # the next call tries again
         environment.keep(file, row.model_dump_json(indent=1))

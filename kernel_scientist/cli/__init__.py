@@ -8,6 +8,7 @@ points (`flows.optimize.optimize`), the same strings that deployments use.
 
 import errno
 import os
+import signal
 import sqlite3
 import sys
 from typing import Any
@@ -33,6 +34,10 @@ WITHOUT_LABORATORY = ("init", "evaluate", "profile", "validate", "compile", "doc
 FULL = (errno.ENOSPC, errno.EDQUOT)
 REFUSED = (*FULL, *(errno.EROFS, errno.EACCES, errno.EPERM, errno.ELOOP), *(errno.ENOTDIR, errno.EEXIST, errno.EISDIR))
 """What the system says where a folder or disk is wrong, not this program."""
+RECORDING = ("optimize", "suite", "control")
+"""Commands that another call goes on with."""
+UNREAD = 128 + signal.SIGPIPE
+"""Exit code of a command whose reader has ended, as in `... | head -n 1`."""
 WHOLE = 200
 """Characters of a command's first sentence in `--help`: it is wrapped, not cut."""
 OF_EXTRAS = (
@@ -69,6 +74,18 @@ class CommandGroup(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(str(one.name), one.get_short_help_str(WHOLE)) for one in commands])
 
+    def main(self, *arguments: Any, **settings: Any) -> Any:
+        """Run the command line. Nobody reads what it prints any more: the exit code is that of SIGPIPE, not 1."""
+        try:
+            return super().main(*arguments, **settings)
+        except (BrokenPipeError, SystemExit) as end:
+            of_click = type(sys.stdout).__name__.endswith("PacifyFlushWrapper")  # its mark
+            if not of_click and not isinstance(end if isinstance(end, OSError) else end.__context__, BrokenPipeError):
+                raise
+            for stream in (sys.stdout, sys.stderr):  # what is left of them is not written at the end either
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            raise SystemExit(UNREAD) from None  # click and rich make it 1, which says no
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command and turn exceptions into messages and exit codes."""
         try:
@@ -104,7 +121,7 @@ class CommandGroup(click.Group):
         except (KeyboardInterrupt, StoppedError):
             from kernel_scientist.campaign import stopping
 
-            click.echo(stopping.sentence() if ctx.invoked_subcommand == "optimize" else "stopped", err=True)
+            click.echo(stopping.sentence() if ctx.invoked_subcommand in RECORDING else "stopped", err=True)
             stopping.leave()
             ctx.exit(stopping.EXIT_CODE)
 

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from kernel_scientist.cli import progress
+from kernel_scientist.cli import progress, terminal
 from kernel_scientist.cli.common import JSON, METRICS, ParamOptions, not_empty, show, with_params, write_json
 
 
@@ -40,6 +40,7 @@ def control(
     from kernel_scientist import api
     from kernel_scientist.report import control as shown
 
+    terminal.outlast()
     with progress.shown(steps=False):
         result = api.control(name, paths, first, second, repeats, **call.settings)
     summary = result.model_dump(mode="json")

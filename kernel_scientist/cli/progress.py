@@ -16,7 +16,7 @@ class _Line(logging.Handler):
     def __init__(self, level: int) -> None:
         super().__init__(level)
         self._latest, self._due = "starting", False
-        self._overwrite = level == logging.INFO and sys.stderr.isatty()
+        self._overwrite = level == logging.DEBUG and sys.stderr.isatty()
         self._timer = threading.Timer(AFTER_S, self._begin)
         self._timer.daemon = True
         self._timer.start()
@@ -48,7 +48,8 @@ class _Line(logging.Handler):
 def shown(steps: bool = True, quiet: bool = False) -> Generator[None]:
     """Show what `kernel_scientist.progress` logs while the context is open.
 
-    `steps`: False leaves out the steps of single kernels, which a campaign shows in its own way. `quiet`: show nothing.
+    `steps`: False leaves out the steps of single kernels (level DEBUG), which a campaign shows in its own way. `quiet`:
+    show nothing.
     """
     logger = logging.getLogger("kernel_scientist.progress")
     logger.propagate = False
@@ -56,9 +57,9 @@ def shown(steps: bool = True, quiet: bool = False) -> Generator[None]:
         logger.setLevel(logging.CRITICAL)
         yield
         return
-    line = _Line(logging.INFO if steps else logging.WARNING)
+    line = _Line(logging.DEBUG if steps else logging.INFO)
     logger.addHandler(line)
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.DEBUG)
     try:
         yield
     finally:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernel_scientist.cli import progress
+from kernel_scientist.cli import progress, terminal
 from kernel_scientist.cli.common import (
     JSON,
     METRICS,
@@ -69,7 +69,7 @@ def optimize(
     Example: kernel-scientist optimize --set problem=rmsnorm --set search.generations=10
     """
     from kernel_scientist import api
-    from kernel_scientist.campaign import outlook, preflight
+    from kernel_scientist.campaign import outlook, preflight, stopping
     from kernel_scientist.report import tables
 
     if dry_run:
@@ -82,7 +82,8 @@ def optimize(
             except SetupError as error:  # a cost can be predicted without a store, and without a key
                 click.echo(f"warning: {error}", err=True)
         return
-    with progress.shown(steps=False, quiet=quiet):
+    terminal.outlast()
+    with stopping.interruptible(), progress.shown(steps=False, quiet=quiet):
         result = api.optimize(resume=campaign or resume, **call.settings)
     shown = result.model_dump(mode="json", exclude={"curve"})
     write_json(metrics, shown)
@@ -126,6 +127,7 @@ def suite(
     from kernel_scientist import api
     from kernel_scientist.report import tables
 
+    terminal.outlast()
     with progress.shown(steps=False):
         result = api.suite(name, paths, level, jobs, **call.settings)
     summary = result.model_dump(mode="json")

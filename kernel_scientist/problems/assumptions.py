@@ -65,7 +65,7 @@ def completed(problem: Problem) -> Problem:
     kept = environment.cache_folder() / "assumptions" / f"{digest(chr(0).join(parts))}.json"
     if kept.exists():
         return _with(problem, AssumedLab.model_validate_json(kept.read_text()))
-    progress.info("finding small sizes for %s, which has no lab.yml", problem.name)
+    progress.debug("finding small sizes for %s, which has no lab.yml", problem.name)
     found = _find(problem)
     environment.keep(kept, found.model_dump_json())
     return _with(problem, found)

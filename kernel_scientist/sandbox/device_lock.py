@@ -162,10 +162,10 @@ class _Waiting:
         said = f"{[t.words for t in holders]} {len(ahead)}"
         told = f"{held}, place {len(ahead) + 1} in the queue"
         if said != self._said:
-            progress.info("waiting for %s: %s", self.what, told)
+            progress.debug("waiting for %s: %s", self.what, told)
         if now - self._warned >= LONG_S:
             self._warned = now
-            progress.warning("waiting for %s for %.0f s: %s", self.what, now - self._began, told)
+            progress.info("waiting for %s for %.0f s: %s", self.what, now - self._began, told)
         self._said = said
         return not ahead
 

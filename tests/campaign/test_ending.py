@@ -3,12 +3,15 @@
 import itertools
 import json
 import shlex
+import signal
+import threading
 from pathlib import Path
 
 import pytest
 
-from kernel_scientist.campaign import ending
+from kernel_scientist.campaign import ending, stopping
 from kernel_scientist.records import params
+from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.campaign.test_resuming import PROBLEM, begun
@@ -37,6 +40,45 @@ def test_report_and_watch_say_why_and_how_to_go_on(lab: Path, cli_here: Cli) -> 
     seen = json.loads(cli_here("watch", "--json", run.campaign).stdout)["status"]
     assert (seen["why"], seen["resume"], seen["elapsed_s"]) == ("Ctrl-C stopped it", command, 90)
     assert f"`{command}` goes on" in cli_here("watch", "--once", run.campaign).stdout
+
+
+def test_a_stop_names_its_own_campaign_and_none_before_there_is_one(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(lab))
+    run = ended(lab, "Ctrl-C stopped it")
+    with stopping.interruptible():
+        assert stopping.sentence() == "stopped before the campaign began: nothing was recorded"
+        stopping.began(ending.command(run))
+        command = f"kernel-scientist optimize --campaign {run.campaign} --set problem=identity"
+        assert f"continue with `{command}" in stopping.sentence()
+    with stopping.interruptible():
+        assert "nothing was recorded" in stopping.sentence(), "this is another campaign"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_interrupts_before_and_only_asks_once_there_is_a_campaign(number: int) -> None:
+    closed = threading.Event()
+    with stopping.interruptible(), pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(number)
+    with stopping.interruptible(), pytest.raises(StoppedError), stopping.stoppable(closed.set) as check:
+        check()
+        signal.raise_signal(number)
+        if number == signal.SIGHUP:
+            signal.raise_signal(number)  # the kernel sends one, and the shell another
+        assert closed.wait(10)
+        check()
+    assert signal.Signals(number).name in stopping.why()
+    with stopping.stoppable(closed.set):  # gives the handlers back
+        pass
+
+
+def test_nohup_keeps_a_campaign_from_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopping.interruptible(), stopping.stoppable(lambda: None) as check:
+            signal.raise_signal(signal.SIGHUP)
+            check()
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_campaign_that_did_all_needs_no_command(lab: Path, cli_here: Cli) -> None:

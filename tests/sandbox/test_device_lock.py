@@ -124,7 +124,7 @@ def test_progress_is_waited_for_and_standing_still_is_named(device: str, start: 
 def test_a_wait_is_told_who_holds_it(device: str, start: Start, caplog: pytest.LogCaptureFixture) -> None:
     holder = start(0)
     start(1)
-    with caplog.at_level(logging.INFO, "kernel_scientist.progress"):
+    with caplog.at_level(logging.DEBUG, "kernel_scientist.progress"):
         threading.Timer(0.3, lambda: holder.stdin and holder.stdin.close()).start()
         with device_lock.device(device, 600):
             pass

@@ -137,7 +137,7 @@ class LeaderboardClient:
                     number = self._submitted(key, file_name, source, mode)
             except BusyError as error:
                 sent_at = None
-                progress.info("the leaderboard asks to wait %.0f s", error.wait_s)
+                progress.debug("the leaderboard asks to wait %.0f s", error.wait_s)
                 self._wait(error.wait_s)
             except UnclearError as error:
                 progress.warning("the leaderboard does not answer (%s); asking again in %.0f s", error, delay_s)
@@ -169,7 +169,7 @@ class LeaderboardClient:
                 number = number or self._listed(key)
                 if number is not None:
                     self.register.accepted(key, number)
-                progress.info("the leaderboard: %s, %s s", data.get("status", name), data.get("elapsed_time", "?"))
+                progress.debug("the leaderboard: %s, %s s", data.get("status", name), data.get("elapsed_time", "?"))
                 if name in ("result", "error") or self.stopped.is_set():
                     break
         except UnclearError:
@@ -207,7 +207,7 @@ class LeaderboardClient:
                 if found.ended:
                     self.register.ended(key, found)
                     return found
-                progress.info("submission %s: %s", number, found.state)
+                progress.debug("submission %s: %s", number, found.state)
             self._wait(self.settings.poll_s)
         raise InfrastructureError(
             f"submission {number} did not end in {self.settings.timeout_s:g} s; it is on record, the next call goes on"

@@ -111,7 +111,7 @@ class Local(Target):
         before = conditions.Load.now()
         rivals, count = ", ".join(other.name for other in others), settings.processes
         told = "confirming %s beside %s, %s of fresh processes, usually one to three minutes"
-        progress.warning(told, kernel.name, rivals, number_of(count, "set"))
+        progress.info(told, kernel.name, rivals, number_of(count, "set"))
         runs = [self._set(procedure, kernel, measure, number) for number in range(1, count + 1)]
         happened = {"environment": {**checked.environment, **before.until_now()}}
         return confirmation.conclude(self.evaluator, checked.model_copy(update=happened), runs, sources, baseline)
@@ -124,14 +124,14 @@ class Local(Target):
         run = procedure.time(kernel, measure, f"confirm {kernel.name}, set {number}")
         if number < count:
             took_s = time.monotonic() - began
-            progress.warning("confirming %s: set %d of %d took %.0f s", kernel.name, number, count, took_s)
+            progress.info("confirming %s: set %d of %d took %.0f s", kernel.name, number, count, took_s)
         return run
 
     @override
     def compiled_references(self) -> list[Checked]:
         from kernel_scientist.evaluation import compiled_reference
 
-        progress.info("compiling the reference by torch.compile")
+        progress.debug("compiling the reference by torch.compile")
         try:
             return [compiled_reference.compiled(self.evaluator)]
         except InfrastructureError as error:

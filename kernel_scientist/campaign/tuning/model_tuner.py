@@ -17,7 +17,7 @@ from functools import partial
 from typing import Protocol
 
 from kernel_scientist.campaign.target import TuningSearch
-from kernel_scientist.campaign.tuning.tuner import tried, tuned
+from kernel_scientist.campaign.tuning.tuner import TuningProgress, tried, tuned
 from kernel_scientist.compilers.source import KernelSource, Value
 from kernel_scientist.hardware import cpu
 from kernel_scientist.problems.problem import Profile
@@ -72,7 +72,8 @@ class ModelTuner:
         base_us, failure = self._predicted(self.base.source, few)
         if failure:
             return None
-        found = list(self._search(few, base_us))
+        shown = TuningProgress(self.base, self.tries)
+        found = [shown.done(one) for one in self._search(few, base_us)]
         whole_us, failure = self._predicted(self.base.source, self.cases)
         gaining = [one for one in found if one.log2_ratio is not None and one.log2_ratio > math.log2(1 + LEAST_GAIN)]
         for best in sorted(gaining, key=lambda one: -(one.log2_ratio or 0.0)):

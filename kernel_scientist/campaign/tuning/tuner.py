@@ -1,5 +1,6 @@
 """Tuning by measured time: configurations proposed by `search.tunables` are timed against the untuned kernel."""
 
+import logging
 import math
 import time
 from collections.abc import Mapping
@@ -10,7 +11,32 @@ from kernel_scientist.compilers.source import Value
 from kernel_scientist.evaluation.timing.plan import TimedSource
 from kernel_scientist.records.evaluation import Evaluation
 from kernel_scientist.records.kernel import Experiment, Kernel, Try, Verdict, digest
+from kernel_scientist.records.text import number_of
 from kernel_scientist.search import tunables
+
+progress = logging.getLogger("kernel_scientist.progress")
+SAY_S = 30.0
+"""Least time between two progress lines of a kernel's tuning, in seconds."""
+
+
+class TuningProgress:
+    """Says how far the tuning of a kernel is: at its beginning, then at most every SAY_S seconds."""
+
+    def __init__(self, base: Kernel, tries: int) -> None:
+        """`tries`: most configurations."""
+        self.base, self.tries, self._count, self._best = base, tries, 0, 0.0
+        self._latest = time.monotonic()
+        progress.info("tuning %s: at most %s", base.name, number_of(tries, "configuration"))
+
+    def done(self, one: Try) -> Try:
+        """Take note of a configuration's result; return it."""
+        self._count += 1
+        self._best = max(self._best, one.log2_ratio or 0.0)
+        if (now := time.monotonic()) - self._latest >= SAY_S:
+            self._latest = now
+            best = f"the best is {2**self._best:.3f}x as fast" if self._best else "none is faster"
+            progress.info("tuning %s: %d of at most %d done, %s", self.base.name, self._count, self.tries, best)
+        return one
 
 
 def tune(target: Target, search: TuningSearch) -> Kernel | None:
@@ -23,7 +49,12 @@ def tune(target: Target, search: TuningSearch) -> Kernel | None:
     quick = params.harness.model_copy(update={"stages": 1, "noise_runs": 0})
     seed = int(digest(f"{params.search.seed}/{base.name}/{base.digest}")[:8], 16)
     measure = partial(_measured, target.builder, target.with_harness(quick), search)
-    tries = tunables.tune(base, measure, params.tuning.tries, seed, search.is_tried, search.stop)
+    shown = TuningProgress(base, params.tuning.tries)
+
+    def noted(values: Mapping[str, Value], source: str) -> Try:
+        return shown.done(measure(values, source))
+
+    tries = tunables.tune(base, noted, params.tuning.tries, seed, search.is_tried, search.stop)
     best = tunables.winner(tries)
     return tuned(base, search.name, best, tries, "timed against it") if best else None
 

@@ -46,7 +46,7 @@ def measure(hold: Callable[[], AbstractContextManager[object]]) -> MeasuredPeaks
     if built.path is None:
         progress.warning("this machine's peaks are not measured: the compiler says %s", gxx.headline(built.report.log))
         return None
-    progress.info("measuring this machine's peaks, once a day")
+    progress.debug("measuring this machine's peaks, once a day")
     with hold():
         before = Load.now()
         command = [sys.executable, "-P", "-m", __name__, str(built.path), str(cpu.cores()), str(_bytes())]

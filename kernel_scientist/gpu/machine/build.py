@@ -38,7 +38,7 @@ def _built(folder: Path) -> Path:
     if made.exists():
         return made
     if not all(to.exists() for to in sources.values()):
-        progress.warning("building the machine that executes gfx942 code, once: a minute or two")
+        progress.info("building the machine that executes gfx942 code, once: a minute or two")
     with tempfile.TemporaryDirectory(dir=folder) as scratch, ThreadPoolExecutor(os.cpu_count()) as several:
         jobs = [several.submit(_kept, to, Path(scratch), "-c", path) for path, to in sources.items()]
         for job in jobs:
