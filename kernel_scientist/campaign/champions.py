@@ -115,7 +115,8 @@ def standing(context: EvaluationContext) -> Trial | None:
     """
     if (text := source(context)) is None:
         return None
-    kernel = Kernel(name=STANDING, language=context.params.language, source=text)
+    place = folder(context.problem.name, context.params.language, context.address.name)
+    kernel = Kernel(name=STANDING, language=context.params.language, source=text, origin=origin(place))
     evaluation: Evaluation = infrastructure_as_verdict(context.steps.compile)(context, kernel)
     is_known_wrong = evaluation.verdict not in (Verdict.OK, Verdict.INFRASTRUCTURE)
     return None if is_known_wrong else Trial(kernel=kernel, evaluation=evaluation)
@@ -131,7 +132,8 @@ def verdict(standing: Trial | None, best: Trial, confirmation: Confirmation) -> 
     if standing is None:
         return True, "there was no other correct champion of this problem, language and target"
     if is_same(standing, best):
-        return False, "it is this campaign's champion"
+        of = standing.kernel.origin
+        return False, f"{f'{of.words},' if of else 'the standing champion'} is the same kernel"
     if standing.evaluation.verdict is Verdict.INFRASTRUCTURE:
         return False, f"the standing one could not be evaluated: {standing.evaluation.reason}"
     if best.evaluation.by_model:

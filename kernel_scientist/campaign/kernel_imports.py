@@ -25,8 +25,11 @@ def bring(
         if not found.is_file(found.path):
             raise SetupError(f"{found.path!r} of {found.address} is no file: name the kernel's file with --path")
         text = found.read(found.path)
+        where = found.path if found.path == found.address else f"{found.path} of {found.address}"
+        if not text.strip():
+            raise SetupError(f"cannot read {where}: it is empty")
         if not _is_kernel(text):
-            raise SetupError(f"{found.path} of {found.address} defines no custom_kernel(data): it is no kernel")
+            raise SetupError(f"{where} defines no custom_kernel(data): it is no kernel")
         chosen = (name or posixpath.basename(found.path)).removesuffix(".py")
         language = language_of(text)
         if use == reference_kernels.SEED and not chosen.startswith(f"{language}_"):

@@ -111,7 +111,8 @@ def _replies(folder: Path) -> None:
 
 
 def models(params: Params) -> None:
-    """Raise SetupError if no agent of a role of the campaign can be called: no server answers, or a key is missing."""
+    """Raise SetupError if no agent of a role of the campaign can be called: no server answers, it has not
+    the model, or a key is missing or refused."""
     llm = params.llm
     if llm.replay:  # its replies are there already
         return
@@ -131,21 +132,20 @@ def models(params: Params) -> None:
 
 def _unreachable(model: Model) -> str:
     """Return why a model cannot be called, as far as that is known without a call that is paid; empty if it can."""
-    from kernel_scientist.tracking.access import no_answer
+    from kernel_scientist.scientist.llm import provider
 
     if model.api_key_env and not os.environ.get(model.api_key_env, "").strip():
         return f"{model.model} needs a key in the variable {model.api_key_env}, which is not set"
-    if model.api_base:
-        reason = no_answer(model.api_base)
-        return f"no server answers at {model.api_base} ({reason}); start it, or correct api_base" if reason else ""
-    if model.api_key_env:  # the key that is used, whatever variable litellm would ask for
-        return ""
+    if model.api_base or model.api_key_env:  # the key that is used, whatever variable litellm would ask for
+        return provider.refusal(model)
     import litellm
 
     # cloud accounts (Azure, AWS) have other ways to sign in than a variable
     names = [] if model.model.startswith("azure") else litellm.validate_environment(model.model)["missing_keys"]
     missing = " or ".join(name for name in names if name.endswith("API_KEY"))
-    return f"{model.model} needs a key in the variable {missing}, which is not set" if missing else ""
+    if missing:
+        return f"{model.model} needs a key in the variable {missing}, which is not set"
+    return provider.refusal(model)
 
 
 def _require_cache() -> None:

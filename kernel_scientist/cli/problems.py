@@ -26,7 +26,10 @@ def problems() -> None:
 @problems.command("list")
 @JSON
 def problems_list(as_json: bool) -> None:
-    """List the problems, and where the imported ones came from."""
+    """List the problems, and where the imported ones came from.
+
+    Example: kernel-scientist problems list
+    """
     from kernel_scientist import api
     from kernel_scientist.report.problems import lines
 

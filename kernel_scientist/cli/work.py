@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,11 @@ VERBOSE = click.option("--verbose", is_flag=True, help="Also print clocks, sandb
     help="Resume the latest campaign of this problem, language and target; --set applies to it.",
 )
 @text_option("--campaign", "ID", "Resume this campaign.")
-@click.option("--dry-run", is_flag=True, help="Print the plan only; with --resume, what is left.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the plan, or with --resume what is left, and what a start would refuse (exit code 2).",
+)
 @click.option(
     "--metrics",
     callback=written(),
@@ -74,14 +78,12 @@ def optimize(
 
     if dry_run:
         params = call.params()
-        show(outlook.plan(params, campaign or resume), as_json)
-        checks = preflight.checks(params, preflight.resolve(params)[0])
-        for check in (*checks, partial(preflight.models, params), preflight.prefect):
-            try:
-                check()
-            except SetupError as error:  # a cost can be predicted without a store, and without a key
-                click.echo(f"warning: {error}", err=True)
-        return
+        plan = outlook.plan(params, campaign or resume)
+        show(plan, as_json)  # a cost can be predicted without a store, and without a key
+        checks = [*preflight.checks(params, preflight.resolve(params)[0]), preflight.prefect]
+        if plan.get("kernels_left") != 0:  # else no model is called
+            checks.append(partial(preflight.models, params))
+        sys.exit(2 if _failed(checks) else 0)
     terminal.outlast()
     with stopping.interruptible(), progress.shown(steps=False, quiet=quiet):
         result = api.optimize(resume=campaign or resume, **call.settings)
@@ -95,6 +97,19 @@ def optimize(
     if NO_REPLY in result.stopped and not result.tokens:
         sys.exit(1)
     sys.exit(0 if result.champion else EXIT_CODES.get(result.verdict or "", 1))
+
+
+def _failed(checks: Iterable[Callable[[], None]]) -> int:
+    """Print why checks fail; return how many do."""
+    reasons = list[str]()
+    for check in checks:
+        try:
+            check()
+        except SetupError as error:
+            reasons.append(str(error))
+    for reason in reasons:
+        click.echo(f"error: {reason}", err=True)
+    return len(reasons)
 
 
 @click.command()

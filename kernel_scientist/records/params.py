@@ -30,8 +30,8 @@ class Search(Section):
     from_: Literal["champion", "seeds"] = Field(default="champion", alias="from")
     strategy: Strategy = "scientist"
     generations: int = Field(default=4, ge=0)
-    prescreen: int = Field(default=0, ge=0)
     experiments: int = Field(default=3, ge=1, le=5)
+    prescreen: int = Field(default=0, ge=0)
     seed: int = 2025
     agent: str = ""
     agent_minutes: float = Field(default=20, gt=0)

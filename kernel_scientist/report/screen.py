@@ -144,10 +144,16 @@ class Screen(Record):
 
     def _budget(self) -> str:
         seen = self.status
+        at_work = round(seen.budget_kernels.used) - seen.kernels
         parts = [
             _left("min", seen.minutes, 0),
             _left("USD", seen.usd, 2),
-            _left("kernels", seen.budget_kernels, 0),
+            _left(
+                "kernels",
+                seen.budget_kernels,
+                0,
+                f", {at_work} of them at work" if seen.in_progress and at_work > 0 else "",
+            ),
             _left("tokens", seen.tokens, 0) if seen.tokens.limit is not None else "",
         ]
         return "; ".join(part for part in parts if part)
@@ -181,11 +187,11 @@ def _asker(ticket: Ticket) -> Asker:
     )
 
 
-def _left(unit: str, budget: Limit, digits: int) -> str:
+def _left(unit: str, budget: Limit, digits: int, note: str = "") -> str:
     used = f"{budget.used:.{digits}f}"
     if budget.left is None:
-        return f"{_units(used, unit)} used, no limit"
-    return f"{_units(f'{budget.left:.{digits}f}', unit)} left ({used} of {budget.limit:g} used)"
+        return f"{_units(used, unit)} used{note}, no limit"
+    return f"{_units(f'{budget.left:.{digits}f}', unit)} left ({used} of {budget.limit:g} used{note})"
 
 
 def _units(number: str, unit: str) -> str:

@@ -50,7 +50,7 @@ def run(
         return status, confine.text(log, folder)
 
 
-class Server:
+class InspectionServer:
     """A server of one module; it is started when it is needed."""
 
     def __init__(self, module: str) -> None:
@@ -148,6 +148,6 @@ def _readable(descriptor: int, seconds: float) -> bool:
 
 
 @functools.cache
-def _server(module: str, _: int) -> Server:
+def _server(module: str, _: int) -> InspectionServer:
     """Return a module's server. A process of ours that was forked has servers of its own."""
-    return Server(module)
+    return InspectionServer(module)

@@ -10,7 +10,7 @@ from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.params import PLAYBOOK, ROLES, WRITER, Llm, Model
 from kernel_scientist.scientist.context.hidden_cases import HiddenCases
 from kernel_scientist.scientist.hiding import HidingAgent, HidingWorkshop
-from kernel_scientist.scientist.llm import costs
+from kernel_scientist.scientist.llm import costs, provider
 from kernel_scientist.scientist.llm.agent import LlmAgent
 from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.parsing import ReplyError
@@ -46,7 +46,8 @@ def create(
 
 
 def require(llm: Llm, language: Language, by_command: bool = False) -> None:
-    """Raise SetupError unless every role has an agent for this language and every model has a price.
+    """Raise SetupError unless every role has an agent for this language and every model has a provider and
+    a price.
 
     `by_command`: whether a command designs and writes the kernels.
     """
@@ -61,6 +62,7 @@ def require(llm: Llm, language: Language, by_command: bool = False) -> None:
     if misplaced := [name for name in ROLES if name != "designer" and llm.role(name).model == WRITER]:
         raise SetupError(f"llm.{misplaced[0]}: only the designer can be `writer`")
     for model in _models(llm):
+        provider.require(model)  # first: of a name without a provider no price is known either
         costs.price(model)
 
 

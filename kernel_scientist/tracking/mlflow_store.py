@@ -268,13 +268,16 @@ class MlflowStore(CampaignIndex):
         how much faster it is, on what; for its card and the version's tags.
         """
         run = self.client.get_run(self.run_id(parent, kernel.name))
-        card = registry.model_card(model, kernel, parent.campaign, facts)
+        # a version's own card names the version: the alias may not exist, and may become another version's
+        expected = registry.registered_version(self.client, run, model) or str(self.next_version(model))
+        by_number = registry.model_card(model, kernel, parent.campaign, facts, f"models:/{model}/{expected}")
         with self._uploaded(run) as folder:
-            registry.write_model(folder / registry.SOURCE, card)
-        version = registry.register(self.client, run, kernel, model, parent.campaign, card, facts)
+            registry.write_model(folder / registry.SOURCE, by_number)
+        version = registry.register(self.client, run, kernel, model, parent.campaign, by_number, facts)
         if is_standing:
             self.client.set_registered_model_alias(model, registry.ALIAS, version)
-            self.client.update_registered_model(model, description=card)
+            by_alias = registry.model_card(model, kernel, parent.campaign, facts, f"models:/{model}@{registry.ALIAS}")
+            self.client.update_registered_model(model, description=by_alias)
         return version
 
     def linked(self, parent: CampaignRun, flow_url: str) -> CampaignRun:

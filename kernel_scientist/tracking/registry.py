@@ -13,8 +13,11 @@ SOURCE = "source"
 """Folder of a run's artifacts that becomes the model; it holds kernel.py already."""
 
 
-def model_card(model: str, champion: Kernel, campaign: str, facts: Mapping[str, str]) -> str:
-    """Return the model card of a registered champion. `facts`: how much faster it is, on what, how it was confirmed."""
+def model_card(model: str, champion: Kernel, campaign: str, facts: Mapping[str, str], address: str) -> str:
+    """Return the model card of a registered champion. `facts`: how much faster it is, on what, how it was confirmed.
+
+    `address`: what MLflow loads it by.
+    """
     title = champion.experiment.title if champion.experiment else champion.report or "a seed"
     known = "".join(f"| {name} | {text.replace('|', '/')} |\n" for name, text in facts.items())
     needs = "torch and gpu-kernel-scientist, with g++" if champion.language == "cpp" else "torch and its compiler"
@@ -33,7 +36,7 @@ As an MLflow model; `data` is what the problem's `generate_input` returns:
 
 ```python
 import mlflow
-model = mlflow.pyfunc.load_model("models:/{model}@champion")
+model = mlflow.pyfunc.load_model("{address}")
 output = model.predict(data)
 ```
 
@@ -41,7 +44,7 @@ As a plain Python file:
 
 ```python
 import mlflow, runpy
-folder = mlflow.artifacts.download_artifacts("models:/{model}@champion")
+folder = mlflow.artifacts.download_artifacts("{address}")
 output = runpy.run_path(f"{{folder}}/kernel.py")["custom_kernel"](data)
 ```
 """
@@ -77,6 +80,12 @@ def next_version(client: Any, model: str) -> int:
     return max((int(known.version) for known in client.search_model_versions(f"name = '{model}'")), default=0) + 1
 
 
+def registered_version(client: Any, run: Any, model: str) -> str | None:
+    """Return the version of a model that a run's kernel is; None if it is not registered."""
+    known = client.search_model_versions(f"name = '{model}' and run_id = '{run.info.run_id}'")
+    return str(known[0].version) if known else None
+
+
 def register(
     client: Any, run: Any, champion: Kernel, model: str, campaign: str, card: str, facts: Mapping[str, str]
 ) -> str:
@@ -85,8 +94,8 @@ def register(
     `facts` become tags, their names with underscores.
     """
     create(client.create_registered_model, model)
-    for known in client.search_model_versions(f"name = '{model}' and run_id = '{run.info.run_id}'"):
-        return str(known.version)
+    if known := registered_version(client, run, model):
+        return known
     source = f"{run.info.artifact_uri}/{SOURCE}"
     tags = {"kernel": champion.name, "digest": champion.digest, "campaign": campaign}
     tags |= {name.replace(" ", "_"): text for name, text in facts.items()}

@@ -70,7 +70,7 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
             click.echo("Ctrl-C stops both")
             while all(server.poll() is None for server in running.values()):
                 time.sleep(0.5)
-            raise SetupError(f"a server stopped by itself; its log is in {environment.cache_folder()}")
+            raise SetupError(_stopped(next(name for name, one in running.items() if one.poll() is not None)))
     except KeyboardInterrupt:
         click.echo("stopped")
 
@@ -105,6 +105,13 @@ def _require_free(name: str, port: int) -> None:
                 f"port {port} for the {name} server is not available ({error.strerror}); choose another with "
                 f"--{name.lower()}-port"
             ) from error
+
+
+def _stopped(name: str) -> str:
+    """Return that a server stopped by itself, with the last line of its log."""
+    lines = _log(name).read_text(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f"the {name} server stopped by itself{f' ({last[:200]})' if last else ''}; its log is {_log(name)}"
 
 
 def _log(name: str) -> Path:

@@ -82,7 +82,8 @@ def test_a_champion_that_nothing_beats_stays_and_is_no_seed(lab: Path, cli_here:
     found = optimize(cli_here, *settings, PREFECT_API_URL=prefect_api)
     assert found["champion"] == "k00002" and found["kernels"] == 2 and found["confirmed"], found["why"]
     assert "faster than k00001" in found["why"] and "the champion with which this campaign started" in found["why"]
-    assert not found["standing"]["replaced"] and found["standing"]["reason"] == "it is this campaign's champion"
+    assert not found["standing"]["replaced"] and "is the same kernel" in found["standing"]["reason"]
+    assert "k00013 of campaign " in found["standing"]["reason"]
     card = json.loads((lab / f"champions/identity/campaigns/{found['campaign']}/card.json").read_text())
     assert card["lineage"] == [f"k00002 {card['experiment']}"] and card["experiment"].startswith(
         "the standing champion"

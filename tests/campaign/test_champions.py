@@ -12,7 +12,7 @@ from kernel_scientist.campaign.champions import STANDING
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import StoppedError
 from kernel_scientist.records.evaluation import Confirmation, Evaluation, Prediction, Trial
-from kernel_scientist.records.kernel import Kernel, Verdict
+from kernel_scientist.records.kernel import Kernel, Origin, Verdict
 from kernel_scientist.sandbox import device_lock
 from tests.conftest import ROOT, Cli
 from tests.trials import trial
@@ -55,7 +55,13 @@ def test_the_standing_champion_is_itself_with_the_leaderboards_header() -> None:
     best = Trial(kernel=now, evaluation=evaluation(41.0))
     found = confirmed(best, is_confirmed=False)
     same = standing("#!POPCORN leaderboard p\n\n" + now.source, predicted_us=79.7)
-    assert champions.verdict(same, best, found) == (False, "it is this campaign's champion")
+    assert champions.verdict(same, best, found) == (False, "the standing champion is the same kernel")
+    origin = Origin(campaign="earlier", kernel="k9", date="2026-01-01")
+    of_another = same.model_copy(update={"kernel": same.kernel.model_copy(update={"origin": origin})})
+    assert champions.verdict(of_another, best, found) == (
+        False,
+        "the standing champion, k9 of campaign earlier (2026-01-01), is the same kernel",
+    )
     assert champions.verdict(standing("def custom_kernel(data): return 1\n", 79.7), best, found)[0]
 
 

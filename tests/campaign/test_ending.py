@@ -47,7 +47,7 @@ def test_a_stop_names_its_own_campaign_and_none_before_there_is_one(lab: Path, m
     run = ended(lab, "Ctrl-C stopped it")
     with stopping.interruptible():
         assert stopping.sentence() == "stopped before the campaign began: nothing was recorded"
-        stopping.began(ending.command(run))
+        stopping.began(f"continue with `{ending.command(run)}`")
         command = f"kernel-scientist optimize --campaign {run.campaign} --set problem=identity"
         assert f"continue with `{command}" in stopping.sentence()
     with stopping.interruptible():

@@ -18,6 +18,7 @@ from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Llm, Params
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, lab_environment, without_progress
+from tests.scientist.model_server import Response, serving
 
 MISTAKES = {
     "unknown problem": (["optimize", "--set", "problem=nope"], "unknown problem 'nope'; known: attention-prefill"),
@@ -26,6 +27,12 @@ MISTAKES = {
     "unknown profile": (["optimize", "--set", "profile=huge"], "no profile 'huge'"),
     "no such GPU": (["optimize", "--set", "target=rocm", "--set", "language=triton"], "finds no such GPU"),
     "a model that is not there": (["optimize", "--set", "llm.writer.model=gpt-9", "--dry-run"], "gpt-9"),
+    "a misspelt model": (["optimize", "--set", "llm.writer.model=gtp-4o"], "'gtp-4o' is known: did you mean gpt-4o?"),
+    "a misspelt provider": (["optimize", "--set", "llm.writer.model=anthropc/claude"], "did you mean anthropic/claude"),
+    "no address": (
+        ["optimize", "--set", "llm.writer={model: openai/q, api_base: 'ht!tp//x'}"],
+        "'ht!tp//x', the api_base of 'openai/q', is no address",
+    ),
     "not evaluated here": (["evaluate", "hip.py"], "hip kernels are only inspected here: they need target=rocm"),
     "no such file": (["evaluate", "absent.py"], "cannot read kernel absent.py"),
     "no regular file": (["evaluate", "/dev/null"], "cannot read kernel /dev/null: it is no regular file"),
@@ -175,7 +182,26 @@ def test_a_key_in_a_variable_of_ones_own_is_a_key(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setenv("LAB_KEY", "secret")
     llm = Llm.model_validate({"writer": {"model": "openai/gpt-4o", "api_key_env": "LAB_KEY"}})
-    preflight.models(Params(llm=llm))
+    with serving(lambda body, number: Response()) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.address)
+        preflight.models(Params(llm=llm))
+        assert [(path, headers["authorization"]) for path, headers in server.asked] == [("/v1/models", "Bearer secret")]
+
+
+def test_a_dry_run_and_a_start_refuse_a_model_that_its_server_has_not(cli_here: Cli) -> None:
+    with serving(lambda body, number: Response()) as server:
+        server.listed = Response('{"data": [{"id": "qwen3", "owned_by": "vllm"}]}')
+        settings = ("--set", "problem=identity", "--set")
+        wrong = f"llm.writer={{model: openai/qwen33, api_base: '{server.address}'}}"
+        right = wrong.replace("qwen33", "qwen3")
+        sentence = f"llm.writer: the server at {server.address} has no model 'qwen33'; it has qwen3"
+        refused = cli_here("optimize", *settings, wrong)
+        _one_sentence(refused.returncode, refused.stderr, sentence)
+        planned = cli_here("optimize", "--dry-run", *settings, wrong)
+        assert "kernels:" in planned.stdout
+        _one_sentence(planned.returncode, planned.stderr, sentence)
+        done = cli_here("optimize", "--dry-run", *settings, right)
+        assert done.returncode == 0 and not done.stderr and not server.requests, done.stderr
 
 
 def test_an_unreachable_prefect_is_named_at_once(cli: Cli) -> None:
@@ -237,7 +263,7 @@ def test_a_port_in_use_is_named(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("command", ["evaluate", "optimize"])
-def test_only_a_campaign_can_be_resumed_after_ctrl_c(
+def test_a_stop_before_the_campaign_began_has_nothing_to_go_on_with(
     command: str, cli_here: Cli, lab: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(*_: object, **__: object) -> None:
@@ -246,7 +272,7 @@ def test_only_a_campaign_can_be_resumed_after_ctrl_c(
     monkeypatch.setattr(f"kernel_scientist.api.{command}", stopped)
     done = cli_here(*((command, "kernel.py") if command == "evaluate" else (command,)))
     assert done.returncode == 130 and without_progress(done.stderr)[0].startswith("stopped")
-    assert ("optimize --resume" in done.stderr) == (command == "optimize")
+    assert ("before the campaign began: nothing was recorded" in done.stderr) == (command == "optimize")
 
 
 def test_an_unknown_option_is_exit_code_2(cli: Cli) -> None:
@@ -312,8 +338,8 @@ def test_a_dry_run_tries_what_the_start_would(cli_here: Cli, lab: Path) -> None:
     unusable = ("knowledge.paths=[knowledge/absent.md]", "llm.replies=replies", "validate.approval=true")
     settings = [word for value in unusable for word in ("--set", value)]
     done = cli_here("optimize", "--dry-run", "--json", *settings, PREFECT_API_URL="")
-    assert done.returncode == 0 and json.loads(done.stdout)["usd"] == 0, done.stderr
-    warned = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert done.returncode == 2 and json.loads(done.stdout)["usd"] == 0, done.stderr
+    warned = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     for words in ("mlflow.db cannot be used", "absent.md", f"cannot write to {lab}/replies", "validate.approval needs"):
         assert any(words in line for line in warned), warned
     refused = cli_here("optimize", *settings, PREFECT_API_URL="")

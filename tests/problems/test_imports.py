@@ -163,6 +163,14 @@ MISTAKES = {
         ["reference-kernels", "import", "THEIRS", "--path", "problems/amd/utils.py", "--problem", "identity"],
         "problems/amd/utils.py of THEIRS defines no custom_kernel(data)",
     ),
+    "a kernel that is no text": (
+        ["reference-kernels", "import", "BARE/binary.py", "--problem", "identity"],
+        "binary.py: it is not text (byte 2 is not UTF-8)",
+    ),
+    "an empty kernel": (
+        ["reference-kernels", "import", "BARE/empty.py", "--problem", "identity"],
+        "BARE/empty.py: it is empty",
+    ),
     "kernel of nothing": (
         ["reference-kernels", "import", "THEIRS", "--path", "kernels/fast.py", "--problem", "nope"],
         "unknown problem 'nope'",
@@ -179,11 +187,15 @@ MISTAKES = {
 def test_a_mistake_is_one_sentence_and_leaves_nothing(name: str, lab: Path, theirs: Path, cli_here: Cli) -> None:
     (lab / ".dvc").mkdir()
     call, message = MISTAKES[name]
+    bare = theirs.parent / "bare"
+    bare.mkdir()
+    (bare / "binary.py").write_bytes(b"\x7f\xa5ELF")
+    (bare / "empty.py").write_text("\n")
     before = files(lab)
-    done = cli_here(*(part.replace("THEIRS", str(theirs)) for part in call))
+    done = cli_here(*(part.replace("THEIRS", str(theirs)).replace("BARE", str(bare)) for part in call))
     (line,) = done.stderr.splitlines()
     assert done.returncode == 2 and line.startswith("error: ") and done.stdout == ""
-    assert message.replace("THEIRS", str(theirs)) in line
+    assert message.replace("THEIRS", str(theirs)).replace("BARE", str(bare)) in line
     assert files(lab) == before
 
 

@@ -281,6 +281,12 @@ def test_what_is_left_is_said_in_the_right_number(lab: Path, used: int, left: st
     assert any(isinstance(line, str) and line.startswith("budget") and left in line for line in shown)
 
 
+def test_kernels_at_work_are_named_where_they_count_as_used(lab: Path) -> None:
+    busy = bare("c", lab, kernels=2, budget_kernels=Limit(used=4, limit=4), in_progress={"k3": "", "k4": ""})
+    lines = [line for line in Screen.of(busy).shown() if isinstance(line, str)]
+    assert any("0 kernels left (4 of 4 used, 2 of them at work)" in line for line in lines), lines
+
+
 @pytest.mark.parametrize("problem", ["identity", "amd/fp8-mm"])
 @pytest.mark.parametrize(
     ("given", "name"),

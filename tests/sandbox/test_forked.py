@@ -59,7 +59,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server(name).close()
 
 
-def server(module: str) -> forked.Server:
+def server(module: str) -> forked.InspectionServer:
     return forked._server(module, os.getpid())  # pyright: ignore[reportPrivateUsage]
 
 

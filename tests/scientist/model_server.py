@@ -50,6 +50,10 @@ class ModelServer:
         self.script = script
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.listed: Response | None = None
+        """The response to a GET of the list of models; None: there is no GET (status 501)."""
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        """Paths and headers of the GET requests."""
         self.closed = threading.Event()
         self._lock = threading.Lock()
         outer = self
@@ -67,6 +71,11 @@ class ModelServer:
                     outer._answer(self, body, outer.script(body, number))
                 except (BrokenPipeError, ConnectionResetError):
                     self.close_connection = True
+
+            def do_GET(self) -> None:
+                outer.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+                found = outer.listed or Response("null", 501)
+                _whole(self, found.status, json.loads(found.text), found.headers)
 
             def log_message(self, format: str, *args: Any) -> None:
                 """Log nothing."""

@@ -15,6 +15,7 @@ import pytest
 
 from kernel_scientist.records.errors import BudgetError, ModelError, SetupError
 from kernel_scientist.records.params import Budget, Model
+from kernel_scientist.scientist.llm import provider
 from kernel_scientist.scientist.llm.client import LlmClient
 from kernel_scientist.scientist.llm.parsing import ReplyError
 from kernel_scientist.scientist.llm.response_cache import Reply
@@ -432,3 +433,72 @@ def test_an_unreadable_reply_is_recalled_by_its_own_call_only(tmp_path: Path) ->
             assert len(server.requests) == 1
         assert [ask(client, f"select/{n}")[0] for n in (2, 3)] == ["good", "good"]
         assert len(server.requests) == 2 and len(kept(client)) == 2
+
+
+def rows(*names: str, **more: object) -> str:
+    return json.dumps({"object": "list", "data": [{"id": name, **more} for name in names]})
+
+
+LISTS = {
+    "no list": (404, "{}", ""),
+    "no GET": (405, "{}", ""),
+    "no service": (501, "{}", ""),
+    "the model": (200, rows("other", "qwen3"), ""),
+    "a tag": (200, rows("qwen3:latest"), ""),
+    "not the model": (200, rows("qwen2", "gemma"), "has no model 'qwen3'; it has qwen2, gemma"),
+    "many models": (200, rows(*(f"m{n:02}" for n in range(40))), "it has m00, m01, m02, m03, m04 and 35 more"),
+    "any name": (200, rows("openai/*", "gemma"), ""),
+    "a part of the list": (200, json.dumps({**json.loads(rows("gemma")), "has_more": True}), ""),
+    "llama.cpp": (200, rows("/models/gemma.gguf", owned_by="llamacpp"), ""),
+    "adapters": (200, rows("gemma", parent="base"), ""),
+    "nothing": (200, rows(), ""),
+    "no names": (200, '{"data": [{"size": 3}, {"id": null}]}', ""),
+    "a text": (200, '"models"', ""),
+    "numbers": (200, '{"data": [1, 2]}', ""),
+    "a wrong key": (401, "{}", "refuses the key in the variable LAB_KEY (status 401)"),
+    "no rights": (403, "{}", "refuses the key in the variable LAB_KEY (status 403)"),
+    "a key for calls alone": (403, '{"error": {"message": "Missing scopes: api.model.read"}}', ""),
+    "a broken server": (500, "{}", ""),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_models_refuses_only_what_it_proves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    status, text, words = LISTS[name]
+    monkeypatch.setenv("LAB_KEY", "sk-secret")
+    with serving(in_order()) as server:
+        server.listed = Response(text, status)
+        found = provider.refusal(Model(model="openai/qwen3", api_base=server.address, api_key_env="LAB_KEY"))
+        ((path, headers),) = server.asked
+    assert (words in found and words) or not found, found
+    assert path == "/v1/models" and headers["authorization"] == "Bearer sk-secret" and "secret" not in found
+
+
+def test_a_list_is_asked_of_the_providers_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(in_order()) as server:
+        base = server.address.removesuffix("/v1")
+        for name in ("OLLAMA_API_BASE", "ANTHROPIC_API_BASE"):
+            monkeypatch.setenv(name, base)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
+        server.listed = Response('{"models": [{"name": "llama3:latest"}]}')
+        assert not provider.refusal(Model(model="ollama/llama3"))
+        assert "has no model 'qwen3'; it has llama3:latest" in provider.refusal(Model(model="ollama_chat/qwen3"))
+        server.listed = Response("{}", 401)
+        refused = provider.refusal(Model(model="anthropic/claude-sonnet-4-5"))
+        assert "the key in the variable ANTHROPIC_API_KEY (status 401)" in refused
+        assert [path for path, _ in server.asked] == ["/api/tags", "/api/tags", "/v1/models"]
+        assert server.asked[-1][1]["x-api-key"] == "sk-secret"
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret\n")
+        assert "ANTHROPIC_API_KEY has a space, a line break" in provider.refusal(Model(model="anthropic/claude-3"))
+    assert f"no server answers at {base} (" in provider.refusal(Model(model="ollama/llama3"))
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://user:password@127.0.0.1:9/v1?key=secret")
+    found = provider.refusal(Model(model="gpt-4o"))
+    assert "no server answers at http://127.0.0.1:9/v1 (" in found and "password" not in found and "secret" not in found
+
+
+def test_a_key_does_not_follow_a_redirection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_KEY", "sk-secret")
+    with serving(in_order()) as there, serving(in_order()) as server:
+        server.listed = Response("{}", 302, {"Location": f"{there.address}/models"})
+        assert not provider.refusal(Model(model="openai/x", api_base=server.address, api_key_env="LAB_KEY"))
+        assert len(server.asked) == 1 and not there.asked

@@ -259,6 +259,27 @@ def test_a_champion_is_loaded_as_its_card_says(
         assert names["output"] == [2, 4]
 
 
+def test_the_card_of_a_version_loads_it_without_an_alias(
+    store: MlflowStore, campaign: CampaignRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A standing champion of an earlier store may keep the alias from every version of this one."""
+    import mlflow
+
+    champions = [trial("k00001", 2.0), trial("k00002", 3.0)]
+    log(store, campaign, champions)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store.uri)  # which MLflow exports, and later tests would obey
+    mlflow.set_tracking_uri(store.uri)
+    for one, is_standing in zip(champions, (False, True), strict=True):
+        version = store.register(campaign, one.kernel, "identity-cpp-cpu", is_standing)
+        assert store.register(campaign, one.kernel, "identity-cpp-cpu", is_standing) == version
+    for number, one in enumerate(champions, 1):
+        card = store.client.get_model_version("identity-cpp-cpu", str(number)).description
+        addresses = re.findall(r'"(models:[^"]*)"', card)
+        assert addresses == [f"models:/identity-cpp-cpu/{number}"] * 2
+        folder = Path(mlflow.artifacts.download_artifacts(addresses[0]))
+        assert (folder / "kernel.py").read_text() == one.kernel.source and (folder / "README.md").read_text() == card
+
+
 def test_a_run_tells_its_story(store: MlflowStore, campaign: CampaignRun) -> None:
     linked = store.linked(campaign, "http://127.0.0.1:4200/runs/flow-run/1")
     child = trial("k00002", 2.0, {"k00001": (1.8, 2.2)}, base="k00001")

@@ -115,9 +115,20 @@ def _plain(local: Path, path: str | None, rev: str | None) -> Source:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SetupError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        return _decoded(Path(path).read_bytes(), path)
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _decoded(content: bytes, path: str) -> str:
+    """Return the text of a file's content, which may be empty. Raises SetupError if it is no text."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SetupError(f"cannot read {path}: it is not text (byte {error.start + 1} is not UTF-8)") from error
+    if "\0" in text:
+        raise SetupError(f"cannot read {path}: it is not text (it has zero bytes)")
+    return text.replace("\r\n", "\n")
 
 
 def _revision(address: str, path: str, rev: str | None, clone: Path) -> Source:
@@ -136,7 +147,7 @@ def _revision(address: str, path: str, rev: str | None, clone: Path) -> Source:
 
 
 def _show(clone: Path, commit: str, path: str) -> str:
-    return _git("-C", str(clone), "show", f"{commit}:{path}")
+    return _decoded(_output("-C", str(clone), "show", f"{commit}:{path}"), path)
 
 
 def _repository(local: Path) -> Path | None:
@@ -163,6 +174,11 @@ def _cloned(address: str, rev: str | None, clone: Path) -> str:
 
 
 def _git(*arguments: str) -> str:
+    """Run git; return the text that it prints. Raises SetupError with git's reason."""
+    return _output(*arguments).decode(errors="replace")
+
+
+def _output(*arguments: str) -> bytes:
     """Run git; return what it prints. Raises SetupError with git's reason."""
     env = {**os.environ, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}  # no question about a password: it would wait
     try:
@@ -175,4 +191,4 @@ def _git(*arguments: str) -> str:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         reason = next((line for line in said if line.startswith(("fatal:", "error:"))), said[-1] if said else "")
         raise SetupError(reason.partition(": ")[2] or reason or "git failed")
-    return done.stdout.decode(errors="replace")
+    return done.stdout

@@ -102,7 +102,7 @@ def _is_local(model: Model) -> bool:
 
 def _unknown(model: Model) -> SetupError:
     return SetupError(
-        f"llm: the price of {model.model!r} is unknown; set it, for example "
+        f"llm: the price of {model.model!r} is unknown; check the name, or set the price, for example "
         f"llm.<role>.price={{input_usd: 2.5, output_usd: 10}} (USD per million tokens; 0 for your own model)"
     )
 

@@ -4,6 +4,7 @@ import contextlib
 import email.utils
 import json
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -27,6 +28,8 @@ ADVICE = {
 }
 CONTEXT = ("context length", "context window", "maximum context", "prompt is too long", "too many tokens")
 """Words with which servers say that a prompt is too long."""
+NAMES = re.compile(r"^(?:(?:litellm\.)?\w+Error: )+(?:\w+Exception - )?")
+"""Pattern of the names of errors with which litellm begins its messages, several times over."""
 MOST = 300
 """Characters of a server's own words."""
 
@@ -53,7 +56,7 @@ def classified(error: Exception, text: str = "") -> CallError:
     if not isinstance(status, int):  # an error within a stream
         record = getattr(error, "body", None)
         status = _status(record) if isinstance(record, Mapping) else 0
-    words = _words(str(error))
+    words = NAMES.sub("", _words(str(error)))
     if isinstance(error, json.JSONDecodeError):
         return CallError(f"an event of the stream is not JSON: {words}", True, text=text)
     return _of(status, f"{type(error).__name__}: {words}" if words else type(error).__name__, _retry_after(error), text)
