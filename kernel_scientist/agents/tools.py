@@ -95,10 +95,13 @@ def _add_timings(server: FastMCP[None], children: Children) -> None:
         target: TargetName = None,
         case: Annotated[str, Field(description="A timed case; empty: the one that moves most bytes.")] = "",
     ) -> Json:
-        """Check a kernel and profile its calls on one timed case: on a CPU `sampled`, the shares of CPU time by source
-        line and outside of the kernel's code; on a GPU its `counters`; on model targets `predicted`, the lines that
-        take the time, and why; and the machine code of the hottest loop. Nothing is timed. Use it when you do not know
-        what limits a kernel. `unprofiled` says why a profiler found nothing."""
+        """Check a kernel and profile its calls on one timed case; half a minute, and counts for no campaign's budget.
+        Use it when you do not know what limits a kernel; only `evaluate` and `submit` say how fast it is. On a CPU:
+        `sampled`, shares (0 to 1) of the CPU time of all threads by line of your file and outside of its code, a hint
+        from the kernel's own process, rough below 100 samples. On a GPU: `counters`. On model targets: `predicted`, the
+        lines that take the time, and why. In `compile`: the machine code of the innermost loop with the most vector
+        work, which is found without running it. `unprofiled` says why a profiler found nothing. A target `pool:NAME`
+        evaluates the kernel instead."""
         arguments = {"problem": problem, "source": children.source(source, file), "target": target, "case": case}
         return await children.ask(context, "profile", arguments)
 

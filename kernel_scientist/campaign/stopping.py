@@ -51,7 +51,7 @@ def sentence() -> str:
 
 def leave() -> None:
     """End this process if a signal asked for it and all work has ended: taking down its libraries takes seconds."""
-    if _requested.is_set():
+    if _numbers:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(EXIT_CODE)
@@ -66,7 +66,7 @@ def _handled() -> list[signal.Signals]:
 
 @contextmanager
 def interruptible() -> Generator[None]:
-    """Let SIGTERM and SIGHUP interrupt as Ctrl-C does, until `stoppable` begins."""
+    """Let each signal interrupt as Ctrl-C does, until `stoppable` begins and once it has ended."""
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a shell whose terminal is closed sends another one
@@ -74,8 +74,8 @@ def interruptible() -> Generator[None]:
         raise KeyboardInterrupt
 
     _going_on.clear()  # an earlier campaign of this process may have been recorded
-    numbers = [one for one in _handled() if one != signal.SIGINT]
-    before: dict[int, Any] = {number: signal.signal(number, interrupt) for number in numbers}
+    _numbers.clear()
+    before: dict[int, Any] = {number: signal.signal(number, interrupt) for number in _handled()}
     try:
         yield
     finally:

@@ -196,9 +196,9 @@ def profile(call: ParamOptions, case: str | None, verbose: bool, as_json: bool, 
         from kernel_scientist import api
 
         result = api.profile_kernel(case=case or "", **arguments, **call.settings)
-    from kernel_scientist.report import tables
+    from kernel_scientist.report import profiled
 
-    show(result, as_json, tables.profile(result, verbose))
+    show(result, as_json, profiled.profile(result, verbose))
     sys.exit(EXIT_CODES.get(result.verdict, 1))
 
 

@@ -34,14 +34,15 @@ MOST_LINES = 16
 LEAST_SHARE = 0.005
 SYSTEM, OTHER = "the operating system", "other code"
 PLACES = {
-    r"lib(gomp|omp|iomp5)\b": "OpenMP's runtime (threads that wait for others, or begin and end a loop)",
+    r"lib(gomp|omp|iomp5)\b": "OpenMP's runtime (threads that wait awake, or begin and end a loop; "
+    "who sleeps is not sampled, so this share does not say how evenly work is divided)",
     r"lib(c|m|mvec)[.-]|ld-linux": "the C library (memory, mathematics)",
     r"lib(torch|c10|mkl)": "torch",
     r"(lib)?python": "Python",
 }
 """What code is outside of the kernel's, by the beginning of its file's name. Other names are a kernel's to choose."""
 NO_SYSTEM = "the operating system's own work (page faults, system calls) is not sampled here"
-NO_FIGURES = "no hardware counters: this machine offers perf none, as most virtual machines"
+NO_FIGURES = "no hardware counters (cache misses, instructions per cycle): perf can read none on this machine"
 NOT_COUNTED = "no hardware counters: perf counted nothing this time"
 UNKNOWN = "some of the kernel's code has no known line: that of extensions (load_inline), or of no line of the file"
 _log = logging.getLogger(__name__)

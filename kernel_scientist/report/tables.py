@@ -11,10 +11,10 @@ from kernel_scientist.campaign import champions, ending, results
 from kernel_scientist.population import standings
 from kernel_scientist.population.entry import score
 from kernel_scientist.problems import published
-from kernel_scientist.records import environment, sampled
+from kernel_scientist.records import environment
 from kernel_scientist.records.campaign_result import CampaignResult, FinalistResult
 from kernel_scientist.records.capability import Capability
-from kernel_scientist.records.evaluation import COUNTERS, Trial, geomean
+from kernel_scientist.records.evaluation import Trial, geomean
 from kernel_scientist.records.factors import busy, factor, number
 from kernel_scientist.records.kernel import COMPILED, REFERENCE, Verdict
 from kernel_scientist.records.results import (
@@ -202,15 +202,6 @@ def evaluation(result: EvaluationResult, verbose: bool) -> Iterator[str | Table]
     if result.speedup:
         yield speedup_line(result.speedup)
     yield from _details(result, verbose)
-
-
-def profile(result: EvaluationResult, verbose: bool) -> Iterator[str | Table]:
-    """Yield what `evaluation` does, and where the calls' time goes, or why that is not known."""
-    yield from evaluation(result, verbose)
-    for one in result.sampled:
-        yield from sampled.table(one)
-    if result.verdict is Verdict.OK and not result.sampled and COUNTERS in result.environment:
-        yield f"profiler: {result.environment[COUNTERS]}"
 
 
 def validation(result: ValidationResult, verbose: bool) -> Iterator[str | Table]:

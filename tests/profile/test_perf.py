@@ -130,6 +130,7 @@ def test_a_profile_as_text() -> None:
         remarks=("no more",),
     )
     head, *rows = sampled.table(one)
-    assert "50 samples of CPU time, 2 threads (75%, 25%); few" in head and sampled.EVIDENCE in head
-    assert rows[1:4] == [" 60%  line ?: z();", " 30%  line 12: x += y;", " 10%  outside: torch"]
-    assert rows[4:] == ["last-level cache misses per 1000 instructions: 2", "no more"]
+    assert "50 samples of CPU time, 2 threads (75%, 25% of it, waiting awake included); few" in head
+    assert rows[:2] == [sampled.EVIDENCE, "in the kernel's own code: 90%"]
+    assert rows[2:5] == [" 60%  line ?: z();", " 30%  line 12: x += y;", " 10%  outside: torch"]
+    assert rows[5:] == ["last-level cache misses per 1000 instructions: 2", "no more"]

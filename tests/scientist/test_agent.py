@@ -353,7 +353,7 @@ def test_a_draft_is_timed_beside_the_base_and_a_resumed_conversation_is_the_same
         assert "measured on a busy machine: other processes used 40 %" in last
         assert "2 of 3 measurements left" in last and "all 3 measurements are used up" in last
         sent = server.requests[-1]["messages"]
-        assert "beside the base in one short run, 3 times at most" in sent[1]["content"]
+        assert "share 3 measurements, each of which is one of the" in sent[1]["content"]
     with with_tools([handed_in], tmp_path) as (agent, all_, server):
         resumed = agent.write(all_, task(all_), Lessons())
         assert resumed.source == GOOD and resumed.report == "what was checked last"
@@ -374,11 +374,11 @@ def test_a_draft_is_profiled_and_a_resumed_conversation_is_the_same(tmp_path: Pa
         last = said(server.requests[-1])
         assert "900 samples of CPU time" in last and " 88%  line 5: return data[-1]" in last and EVIDENCE in last
         assert "there is no timed case 'elsewhere'; there are " in last
-        assert "it was not profiled; none: perf took no sample" in last
+        assert "it was not profiled: perf took no sample" in last
         assert "2 of 3 measurements left" in last and "all 3 measurements are used up" in last, "shared with `time`"
         sent = server.requests[-1]["messages"]
         described = {one["function"]["name"]: one["function"]["description"] for one in server.requests[-1]["tools"]}
-        assert "by source line" in described["profile"] and "counts as a call of `time`" in described["profile"]
+        assert "by source line" in described["profile"] and "one of the measurements" in described["profile"]
     with with_tools([calling("submit", report="r")], tmp_path) as (agent, all_, server):
         assert agent.write(all_, task(all_), Lessons()).source == GOOD
         assert [request["messages"] for request in server.requests] == [sent], "nothing is paid twice"

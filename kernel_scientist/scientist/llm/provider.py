@@ -32,7 +32,7 @@ REFUSED = (401, 403)
 
 
 @dataclass(frozen=True)
-class Listing:
+class ModelList:
     """Where a provider lists its models."""
 
     name: str
@@ -120,27 +120,27 @@ def _no_provider(model: Model) -> str:
     return f"no provider of the model {model.model!r} is known: {ask}"
 
 
-def _listing(model: Model) -> Listing | None:
+def _listing(model: Model) -> ModelList | None:
     """Return where a model's provider lists its models; None where nothing can be asked."""
     if (found := _provider(model)) is None:
         return None
     name, provider, base = found
     if provider in OLLAMA:
         base = base or _first("OLLAMA_API_BASE") or "http://localhost:11434"
-        return Listing(name, base, "/api/tags", model.api_key_env, _bearer(model.api_key_env))
+        return ModelList(name, base, "/api/tags", model.api_key_env, _bearer(model.api_key_env))
     if provider == "openai" and not model.api_base:
         key_env = model.api_key_env or "OPENAI_API_KEY"
         base = _first("OPENAI_BASE_URL", "OPENAI_API_BASE") or "https://api.openai.com/v1"
-        return Listing(name.removeprefix("responses/"), base, "/models", key_env, _bearer(key_env))
+        return ModelList(name.removeprefix("responses/"), base, "/models", key_env, _bearer(key_env))
     if provider == "anthropic" and not model.api_base:
         key_env = model.api_key_env or "ANTHROPIC_API_KEY"
         headers = {"x-api-key": os.environ.get(key_env, ""), "anthropic-version": "2023-06-01"}
         base = _first("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL") or "https://api.anthropic.com"
         # it has other names for its models than its list has
-        return Listing(name, base.removesuffix("/v1"), "/v1/models", key_env, headers, is_complete=False)
+        return ModelList(name, base.removesuffix("/v1"), "/v1/models", key_env, headers, is_complete=False)
     if provider in LISTING and model.api_base:
-        return Listing(name, base, "/models", model.api_key_env, _bearer(model.api_key_env))
-    return Listing(name, base, "") if _is_address(base) else None
+        return ModelList(name, base, "/models", model.api_key_env, _bearer(model.api_key_env))
+    return ModelList(name, base, "") if _is_address(base) else None
 
 
 def _first(*names: str) -> str:
@@ -152,7 +152,7 @@ def _bearer(key_env: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {(os.environ.get(key_env, '') if key_env else '') or 'none'}"}
 
 
-def _get(listing: Listing) -> tuple[int, bytes]:
+def _get(listing: ModelList) -> tuple[int, bytes]:
     """Return status and body of the list; an empty body for one that does not end in time. Raises httpx's errors.
 
     No redirection is followed: the key is for this address.
@@ -170,7 +170,7 @@ def _get(listing: Listing) -> tuple[int, bytes]:
         return answer.status_code, bytes(body)
 
 
-def _unreachable(model: Model, listing: Listing, error: Exception) -> str:
+def _unreachable(model: Model, listing: ModelList, error: Exception) -> str:
     if "CERTIFICATE" in str(error).upper():  # litellm may have been set to accept it
         return ""
     why = f"no connection within {WAIT_S:g} s" if isinstance(error, httpx.ConnectTimeout) else str(error)
@@ -179,14 +179,14 @@ def _unreachable(model: Model, listing: Listing, error: Exception) -> str:
     return f"no server answers at {shown(listing.base)} ({why}); {ask}"
 
 
-def _key_refused(model: Model, listing: Listing, status: int) -> str:
+def _key_refused(model: Model, listing: ModelList, status: int) -> str:
     where = f"the server at {shown(listing.base)}"
     if listing.key_env:
         return f"{where} refuses the key in the variable {listing.key_env} (status {status}) for {model.model}"
     return f"{where} refuses {model.model} without a key (status {status}): set api_key_env to the key's variable"
 
 
-def _lacking(model: Model, listing: Listing, body: bytes) -> str:
+def _lacking(model: Model, listing: ModelList, body: bytes) -> str:
     """Return that a list lacks the model; empty if it has it, cannot be read, or may be incomplete."""
     try:
         record: Any = json.loads(body)

@@ -57,7 +57,7 @@ class Workshop(Protocol):
 class OfSource(Arguments):
     """Arguments about a kernel."""
 
-    source: str = Field(default="", description="The complete file; empty: the kernel in this reply.")
+    source: str = Field(default="", description="The complete file; empty: the kernel in this reply's text.")
 
 
 class OfCase(OfSource):
@@ -71,7 +71,7 @@ class HandIn(Arguments):
 
     source: str = Field(
         default="",
-        description="The complete file (this reply's text is not taken); empty: the draft that passed its check.",
+        description="The complete file (this reply's text is not taken); empty: the last draft that passed its check.",
     )
     report: str = Field(description="What `REPORT:` asks for.")
     critique: str = Field(default="", description="What `CRITIQUE:` asks for, if the prompt does.")
@@ -108,10 +108,10 @@ class Workbench:
             how = (
                 "sample by source line where its calls spend CPU time" if profiler == "perf" else f"count by {profiler}"
             )
-            said = f"Check a draft; {how}, on one case. It counts as a call of `time`."
+            said = f"Check a draft, or the base, given as `source`; {how}, on one case. It is one of the measurements."
             tools += [Tool("profile", said, OfCase, self._profile)]
         if by_model or most_looks:
-            most = f"time it beside {self.rival.kernel.name}, {most_looks} times at most"
+            most = f"time it beside {self.rival.kernel.name}; that is one of the measurements"
             told = f"Check a draft and {'predict its times' if by_model else most}. {NO_VERDICT}"
             tools += [Tool("time", told, OfSource, self._time)]
         tools += Lookup(self.assignment, self.population).tools()
@@ -159,7 +159,8 @@ class Workbench:
         if seen.verdict is not Verdict.OK:
             return failure(found)
         rows = [row for one in seen.sampled for row in sampled.table(one)] + gpu_facts.counters(self.assignment, found)
-        return "\n".join(rows or [f"it was not profiled; {seen.environment.get(COUNTERS, 'the reason is not shown')}"])
+        why = seen.environment.get(COUNTERS, "the reason is not shown").removeprefix("none: ")
+        return "\n".join([_right(trial), *(rows or [f"it was not profiled: {why}"])])
 
     def _time(self, arguments: OfSource, reply: ParsedReply | None) -> str | Measurement:
         trial = self._trial(arguments, reply, check=True)
@@ -185,7 +186,7 @@ class Workbench:
             for case, one in found.cases.items()
         ]
         over_all = f"speed over {rival.name}, timed in the same run, with its interval: {found} over all timed cases"
-        return "\n".join([over_all, *rows, *filter(None, [seen.busy]), NO_VERDICT])
+        return "\n".join([_right(trial), over_all, *rows, *filter(None, [seen.busy]), NO_VERDICT])
 
     def _passed(self, trial: Trial) -> None:
         if trial.kernel.source.strip() != self.base.kernel.source.strip():  # that would be no kernel of its own
@@ -221,7 +222,7 @@ class Workbench:
         source = arguments.source
         if not source.strip():
             if reply is None:
-                raise ReplyError("it needs `source`, or a kernel in the same reply")
+                raise ReplyError("it needs `source`, or a kernel in the same reply: earlier drafts are not kept")
             source = kernel_from(reply, self.base.kernel.source)
         kernel = Kernel(name=self.name, language=self.assignment.language, source=source, base=self.base.kernel.name)
         key = (source, check)
