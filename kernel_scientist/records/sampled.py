@@ -12,9 +12,9 @@ FEW = 100
 EVIDENCE = (
     "A hint where to look, from the kernel's own process: neither a measured time nor part of the verdict. "
     "Shares are of the CPU time of all threads together: what one of N threads does alone delays a call by up to N "
-    "times its share. A share includes waits for memory, and may belong to the line before. Inputs are fresh, but may lie in a cache, "
-    "unlike timed ones. Line numbers are those of the whole file. A function that was put into its callers has its "
-    "own lines, with the time of all of them."
+    "times its share. A share includes waits for memory, and may belong to the line before. Inputs are fresh, but may "
+    "lie in a cache, unlike timed ones. Line numbers are those of the whole file. A function that was put into its "
+    "callers has its own lines, with the time of all of them."
 )
 UNITS = {
     "instructions_per_cycle": "instructions per cycle",
