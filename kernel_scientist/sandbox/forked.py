@@ -14,10 +14,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 from kernel_scientist.records.errors import InfrastructureError
 from kernel_scientist.sandbox import confine, landlock, memory_kills
+from kernel_scientist.sandbox.forking import ForkOrder
 
 REPLY = 1 << 10
 END_S = 5
@@ -36,13 +36,7 @@ def run(
         program = [sys.executable, "-P", "-m", module]
         return confine.run(confine.command(program, folder, readable), folder, timeout_s, memory_bytes)
     kills = memory_kills.count()
-    order = {
-        "folder": str(folder),
-        "readable": readable,
-        "memory_bytes": memory_bytes,
-        "file_bytes": confine.FILE_BYTES,
-        "cpu_s": confine.most_cpu_s(timeout_s),
-    }
+    order = ForkOrder(str(folder), readable, memory_bytes, confine.FILE_BYTES, confine.most_cpu_s(timeout_s))
     with (folder / "log").open("w+b") as log:
         status = _server(module, os.getpid()).run(order, log.fileno(), confine.patience_s(timeout_s))
         if status and memory_kills.count() > kills:
@@ -59,7 +53,7 @@ class InspectionServer:
         self._process: subprocess.Popen[bytes] | None = None
         atexit.register(self.close)
 
-    def run(self, order: dict[str, Any], log: int, patience_s: float) -> int | None:
+    def run(self, order: ForkOrder, log: int, patience_s: float) -> int | None:
         """Run a process to its end; return its status, None if it took longer. Raises InfrastructureError."""
         ended, status_pipe = os.pipe()
         pid = 0
@@ -69,7 +63,7 @@ class InspectionServer:
             finally:
                 os.close(status_pipe)  # the server has it: without the server the pipe is closed
             if not _readable(ended, patience_s):
-                self._asked({"end": pid, "signal": signal.SIGTERM})
+                self._ask_to_end(pid, signal.SIGTERM)
                 _readable(ended, confine.PATIENCE_S)
                 return None
             text = os.read(ended, 16)
@@ -79,7 +73,7 @@ class InspectionServer:
             return int(text)
         finally:
             if pid:
-                self._asked({"end": pid, "signal": signal.SIGKILL})
+                self._ask_to_end(pid, signal.SIGKILL)
                 _readable(ended, confine.PATIENCE_S)
             os.close(ended)
 
@@ -99,30 +93,29 @@ class InspectionServer:
                 self._process.wait()
         self._control = self._process = None
 
-    def _started(self, order: dict[str, Any], log: int, status_pipe: int) -> int:
+    def _started(self, order: ForkOrder, log: int, status_pipe: int) -> int:
         """Return the number of a new process. A server that has ended, killed by the system perhaps, is replaced."""
         with self._lock:
             for _ in range(2):
-                reply = self._reply({"run": order}, [log, status_pipe])
-                if reply is not None:
-                    return int(reply["pid"])
+                if reply := self._reply(json.dumps({"run": order._asdict()}), [log, status_pipe]):
+                    return int(json.loads(reply)["pid"])
                 self._close()
         raise InfrastructureError(f"the server that forks {self._module} does not start")
 
-    def _asked(self, request: dict[str, Any]) -> None:
-        """Send a request whose answer does not matter, also that of a server that has ended."""
+    def _ask_to_end(self, pid: int, number: signal.Signals) -> None:
+        """Have a signal sent to a process; a server that has ended has ended it as well."""
         with self._lock:
             if self._control is not None:
-                self._reply(request, [])
+                self._reply(json.dumps({"end": pid, "signal": number}), [])
 
-    def _reply(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any] | None:
+    def _reply(self, request: str, descriptors: list[int]) -> bytes:
+        """Return the answer to a request; empty if the server has ended."""
         control = self._control or self._open()
         try:
-            socket.send_fds(control, [json.dumps(request).encode()], descriptors)
-            data = control.recv(REPLY)
+            socket.send_fds(control, [request.encode()], descriptors)
+            return control.recv(REPLY)
         except OSError:
-            return None
-        return json.loads(data) if data else None
+            return b""
 
     def _open(self) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -24,14 +24,26 @@ import socket
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from kernel_scientist.sandbox import confine, lifetime
 
 MESSAGE = 1 << 17
 LOG = 3
 """Descriptor of a process's log, until it is that of its output."""
+
+
+class ForkOrder(NamedTuple):
+    """What a process may reach and use."""
+
+    folder: str
+    """Its working folder, the only one in which it may write."""
+    readable: Sequence[str]
+    """Files and folders that it may read besides the system's."""
+    memory_bytes: int
+    file_bytes: int
+    cpu_s: int
 
 
 class ForkingServer:
@@ -62,13 +74,13 @@ class ForkingServer:
         request: dict[str, Any] = json.loads(data)
         reply: dict[str, Any] = {}
         if "run" in request:
-            reply = {"pid": self._fork(request["run"], *descriptors)}
+            reply = {"pid": self._fork(ForkOrder(**request["run"]), *descriptors)}
         elif request["end"] in self.status_pipes:  # once reaped, its number may belong to another process
             self._end(request["end"], request["signal"])
         self.control.send(json.dumps(reply).encode())
         return True
 
-    def _fork(self, order: dict[str, Any], log: int, status_pipe: int) -> int:
+    def _fork(self, order: ForkOrder, log: int, status_pipe: int) -> int:
         pid = os.fork()
         if pid == 0:
             status: Any = 1
@@ -106,28 +118,28 @@ class ForkingServer:
         os.close(pipe)
 
 
-def _prepare(order: dict[str, Any], log: int) -> None:
+def _prepare(order: ForkOrder, log: int) -> None:
     """Make this new child the keeper of a program in its own folder, with the order's limits and no other files."""
     os.setsid()
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.closerange(LOG, 1 << 16)
-    os.chdir(order["folder"])
-    os.environ["TMPDIR"], tempfile.tempdir = order["folder"], None
+    os.chdir(order.folder)
+    os.environ["TMPDIR"], tempfile.tempdir = order.folder, None
     for limit, most in (
-        (resource.RLIMIT_AS, order["memory_bytes"]),
-        (resource.RLIMIT_FSIZE, order["file_bytes"]),
-        (resource.RLIMIT_CPU, order["cpu_s"]),
+        (resource.RLIMIT_AS, order.memory_bytes),
+        (resource.RLIMIT_FSIZE, order.file_bytes),
+        (resource.RLIMIT_CPU, order.cpu_s),
     ):
         resource.setrlimit(limit, (most, most))
 
 
-def _become(order: dict[str, Any], main: Callable[[], None]) -> None:
+def _become(order: ForkOrder, main: Callable[[], None]) -> None:
     """Confine this process and call `main`; ends it as the interpreter would end a program."""
     status, keeper = 1, os.getppid()
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        confine.enter(sys.executable, order["folder"], order["readable"])
+        confine.enter(sys.executable, order.folder, order.readable)
         if os.getppid() == keeper:  # otherwise it has ended, and nobody would end this process
             main()
             status = 0
