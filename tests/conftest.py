@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -123,6 +124,14 @@ def empty_store(side_by_side: Path) -> Path:
             path.parent.mkdir()
             MlflowClient(tracking_uri=f"sqlite:///{path}").search_experiments()
     return path
+
+
+@pytest.fixture
+def hears_hangups() -> Iterator[None]:
+    """Tests that run under nohup ignore SIGHUP, and so would what they start."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture

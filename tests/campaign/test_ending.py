@@ -55,6 +55,7 @@ def test_a_stop_names_its_own_campaign_and_none_before_there_is_one(lab: Path, m
         assert "nothing was recorded" in stopping.sentence(), "this is another campaign"
 
 
+@pytest.mark.usefixtures("hears_hangups")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_interrupts_before_and_only_asks_once_there_is_a_campaign(
     number: int, request: pytest.FixtureRequest

@@ -19,6 +19,7 @@ from kernel_scientist.search.prescreen import Prescreen
 from kernel_scientist.tracking import run_content
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, without_progress
+from tests.scientist.model_server import Response, serving
 from tests.trials import undescribed
 
 needs_hip = pytest.mark.skipif(isinstance(hip.find(), str), reason=str(hip.find()))
@@ -239,7 +240,10 @@ def test_a_campaign_whose_kernels_are_not_predicted_says_so(lab: Path, cli_here:
     roles = [f"llm.{role}={model}" for role in ("selector", "designer", "writer")]
     given = ("language=hip", "target=model:mi300x", "problem=identity", "harness.executed_s=0", *roles)
     settings = [x for s in given for x in ("--set", s)]
-    done = cli_here("optimize", "--json", *settings, PREFECT_API_URL=prefect_api, OPENAI_API_KEY="unused")
+    with serving(lambda body, number: Response()) as server:
+        asked = {"OPENAI_BASE_URL": server.address, "OPENAI_API_KEY": "unused"}
+        done = cli_here("optimize", "--json", *settings, PREFECT_API_URL=prefect_api, **asked)
+    assert not server.requests
     found = json.loads(done.stdout)
     assert done.returncode == 1 and found["champion"] is None and found["verdicts"]["ok"] == found["kernels"] == 1
     assert found["why"].startswith("No kernel was timed; some are right.")

@@ -13,8 +13,9 @@ from tests.campaign.test_campaign import SETTINGS, runs_of_campaigns
 from tests.conftest import lab_environment, without_progress
 from tests.processes import processes_of
 
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("hears_hangups")]
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_ctrl_c_stops_everything_and_the_campaign_can_be_resumed(times: int, lab: Path) -> None:
     """With the flow's own Prefect server: no process is left running. A second Ctrl-C waits for nothing."""
@@ -43,7 +44,6 @@ def test_ctrl_c_stops_everything_and_the_campaign_can_be_resumed(times: int, lab
         assert stopped.data.tags["ended"] == "Ctrl-C stopped it" and stopped.data.metrics["ended_s"] > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "moment"),
     [
@@ -73,7 +73,6 @@ def test_a_signal_before_the_campaign_exists_leaves_nothing(
     assert not runs_of_campaigns(lab)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("hangs_up", [False, True])
 def test_a_campaign_outlasts_its_reader_and_ends_with_its_terminal(hangs_up: bool, lab: Path, prefect_api: str) -> None:
     process = subprocess.Popen(

@@ -42,9 +42,9 @@ def test_a_campaign_whose_disk_has_too_little_room_does_not_start(lab: Path, ful
     assert not made, "something was started"
 
 
-def test_a_dry_run_warns_of_a_disk_with_too_little_room(lab: Path) -> None:
+def test_a_dry_run_refuses_a_disk_with_too_little_room(lab: Path) -> None:
     settings = {"KERNEL_SCIENTIST_CACHE": str(lab / ".cache"), "KERNEL_SCIENTIST_ROOT": str(lab)}
     call = ("-m", "kernel_scientist", "optimize", "--dry-run", "--set", "problem=identity")
     done = on_a_disk_of("3m", lab / "mlruns", *call, **settings, PREFECT_HOME=str(lab / ".prefect"))
-    assert done.returncode == 0 and "seeds:" in done.stdout, done.stderr
-    assert f"warning: there is too little room on the disk of {lab / 'mlruns'}: " in done.stderr
+    assert done.returncode == 2 and "seeds:" in done.stdout, done.stderr
+    assert f"error: there is too little room on the disk of {lab / 'mlruns'}: " in done.stderr
