@@ -96,7 +96,7 @@ def _add_timings(server: FastMCP[None], children: Children) -> None:
         case: Annotated[str, Field(description="A timed case; empty: the one that moves most bytes.")] = "",
     ) -> Json:
         """Check a kernel and profile its calls on one timed case; half a minute, and counts for no campaign's budget.
-        Use it when you do not know what limits a kernel; only `evaluate` and `submit` say how fast it is. On a CPU:
+        Use it when you do not know what limits a kernel; only `evaluate` says how fast it is. On a CPU:
         `sampled`, shares (0 to 1) of the CPU time of all threads by line of your file and outside of its code, a hint
         from the kernel's own process, rough below 100 samples. On a GPU: `counters`. On model targets: `predicted`, the
         lines that take the time, and why. In `compile`: the machine code of the innermost loop with the most vector
