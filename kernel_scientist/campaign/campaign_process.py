@@ -96,15 +96,14 @@ def called(command: Sequence[str], log: Path, api: str | None) -> str:
     reaches only this process: the command has a session of its own.
     """
     own = {**os.environ, **({"PREFECT_API_URL": api} if api else {})}
-    asked = stopping.is_requested()
-    if not asked:
-        with log.open("w") as file:
-            process = subprocess.Popen(command, stdout=file, stderr=file, env=own, start_new_session=True)
-        while (status := _ended(process)) is None:
-            if not asked and (asked := stopping.is_requested()):
-                process.terminate()
-        asked |= status in (stopping.EXIT_CODE, -signal.SIGINT, -signal.SIGTERM)
-    if asked:
+    stopping.check()
+    with log.open("w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=own, start_new_session=True)
+    asked = False
+    while (status := _ended(process)) is None:
+        if not asked and (asked := stopping.is_requested()):
+            process.terminate()
+    if asked or status in (stopping.EXIT_CODE, -signal.SIGINT, -signal.SIGTERM):
         raise StoppedError(stopping.why())
     return (log.read_text().strip().splitlines() or [""])[-1]
 

@@ -39,6 +39,12 @@ def is_requested() -> bool:
     return _requested.is_set()
 
 
+def check() -> None:
+    """Raise StoppedError if a signal asked for the end."""
+    if _requested.is_set():
+        raise StoppedError(why())
+
+
 def began(how: str) -> None:
     """Note that something is recorded from now on. `how`: what is kept, and how to go on with it."""
     _going_on[:] = [how]
@@ -103,10 +109,6 @@ def stoppable(close: Callable[[], None]) -> Generator[Callable[[], None]]:
         _requested.set()
         # in a thread: the interrupted code may hold a lock that `close` needs
         threading.Thread(target=close).start()
-
-    def check() -> None:
-        if _requested.is_set():
-            raise StoppedError(why())
 
     _numbers.clear()
     _requested.clear()  # an earlier flow of this process may have been stopped

@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from kernel_scientist import problems
-from kernel_scientist.campaign import campaign_process
+from kernel_scientist.campaign import campaign_process, stopping
 from kernel_scientist.campaign.campaign_process import folder_of, label
 from kernel_scientist.hardware import addresses
 from kernel_scientist.records import environment
@@ -80,6 +80,7 @@ class Suite:
         if (kept := _kept(file)) is not None:
             return kept
         named = (f"problem={place}", f"tracking.suite={campaign_process.tag(self.folder, own)}")
+        stopping.check()  # before it says what it begins
         place_of = f"problem {self.places.index(place) + 1} of {len(self.places)}, {label(place)}"
         progress.info("%s: a campaign, whose log is %s", place_of, own / campaign_process.LOG)
         last = campaign_process.run(own, (*OWN, *overrides, *named), params_file, api)

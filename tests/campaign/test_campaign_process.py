@@ -4,6 +4,7 @@ import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,11 @@ def test_the_last_line_of_a_command_is_its_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_asks_the_campaign_that_runs_to_end_and_no_other_begins(number: int, tmp_path: Path) -> None:
+def test_a_signal_asks_the_campaign_that_runs_to_end_and_no_other_begins(
+    number: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    for handled in stopping.REASONS:  # what was stopped keeps them, for a second signal
+        request.addfinalizer(partial(signal.signal, handled, signal.getsignal(handled)))
     log, seen = tmp_path / "log", tmp_path / "seen"
     command = [sys.executable, "-c", GRACEFUL, str(seen)]
     with stopping.stoppable(lambda: None), ThreadPoolExecutor(1) as threads:
