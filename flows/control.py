@@ -3,7 +3,7 @@
 from prefect import flow, task
 from prefect.settings import PREFECT_API_URL
 
-from kernel_scientist.campaign import stopping
+from kernel_scientist.campaign import campaign_process, stopping
 from kernel_scientist.campaign.control import Control, ControlRun
 from kernel_scientist.records.control_result import ControlCampaign
 
@@ -37,6 +37,6 @@ def control(
     """
     found = Control.of(name, paths, first, second, repeats, overrides or (), params_file)
     found.begin()
-    stopping.began("finished campaigns are kept: the same command goes on with the others")
+    stopping.began(campaign_process.GOING_ON)
     with stopping.stoppable(lambda: None):  # the process that runs is asked to end (`campaign_process.called`)
         return [control_campaign(found, one) for one in found.runs()]

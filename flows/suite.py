@@ -9,7 +9,7 @@ from prefect.settings import PREFECT_API_URL
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.form import UNTOUCHED, Form
-from kernel_scientist.campaign import stopping
+from kernel_scientist.campaign import campaign_process, stopping
 from kernel_scientist.campaign.suite import Suite, summary
 from kernel_scientist.records.params import load
 from kernel_scientist.records.suite_result import SuiteResult, SuiteRow
@@ -47,7 +47,7 @@ def suite(
     settings = load(params_file, given)
     found = Suite.of(name, paths, level)
     found.begin()
-    stopping.began("finished campaigns are kept: the same command goes on with the others")
+    stopping.began(campaign_process.GOING_ON)
     access.suite_store(settings)  # made before campaigns share it
     with stopping.stoppable(lambda: None):  # their processes are asked to end (`campaign_process.called`)
         runs = [campaign.submit(found, place, given, params_file) for place in found.places]

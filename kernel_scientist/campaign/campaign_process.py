@@ -23,11 +23,13 @@ from kernel_scientist.sandbox import lifetime
 
 TAG = "tag"
 """File with the name by which the campaigns of a folder are found again."""
-POLL_S = 0.5
 METRICS = "campaign.json"
 """File with the result of a campaign's latest process."""
 LOG = "log.txt"
 """File with what that process printed."""
+GOING_ON = "finished campaigns are kept: the same command goes on with the others"
+"""What a suite or a control that was stopped says (`stopping.began`)."""
+POLL_S = 0.5
 
 
 def folder(kind: str, name: str) -> Path:

@@ -63,7 +63,7 @@ class ToolUser(ScriptedModel):
                     ToolCall("sing", "{}"),
                     ToolCall("read", '{"name": '),
                     ToolCall("read", json.dumps({"name": "k00001", "lines": 5})),
-                    ToolCall("profile", json.dumps({"source": source})),  # offered to who has looks
+                    ToolCall("profile", json.dumps({"source": source})),  # only with measurements
                     ToolCall("time", json.dumps({"source": source})),
                 ]
             )
