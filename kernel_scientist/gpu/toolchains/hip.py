@@ -48,6 +48,9 @@ BASE_FLAGS = (
     "-gline-tables-only",
 )
 """Line tables change no instruction; they say which line of the source one belongs to."""
+INLINED = ("-mllvm", "-amdgpu-early-inline-all=true", "-mllvm", "-amdgpu-function-calls=false")
+"""What `hipcc` adds to clang's flags unless `-O0` is among them (`amd/hipcc/src/hipBin_amd.h`): device functions become
+part of their kernels before arrays become registers. Without them arrays of lambdas and templates stay in scratch."""
 REPLACED = re.compile(
     r"^(--offload-arch|--amdgpu-target|-fgpu-rdc|-fno-gpu-rdc|-fPIC|-shared|-l|-v$|--?save-temps(=\w+)?$)"
 )
@@ -131,7 +134,9 @@ def _compile(source: str, arch: str, flags: list[str], tools: Toolchain, scratch
 def _attempt(arch: str, flags: list[str], tools: Toolchain, scratch: Path, timeout_s: float, lite: bool) -> Compiled:
     out = scratch / "kernel.s"
     out.unlink(missing_ok=True)
-    program = [tools.program, f"--offload-arch={arch}", *BASE_FLAGS, *tools.flags, *tools.includes(lite), *flags]
+    inlined = () if tools.rocm or "-O0" in flags else INLINED
+    base = (f"--offload-arch={arch}", *BASE_FLAGS, *inlined, *tools.flags)
+    program = [tools.program, *base, *tools.includes(lite), *flags]
     command = confine.command([*program, "-o", out.name, "kernel.hip"], scratch, tools.readable)
     (ok, log, seconds), lacking = without_unused(lambda: run(command, scratch, timeout_s), scratch)
     if not ok or not out.exists() or out.stat().st_size > TEXT_BYTES:

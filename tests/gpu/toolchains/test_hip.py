@@ -412,6 +412,27 @@ def test_what_rocm_s_headers_assert_is_refused_with_the_submission_s_line(call: 
     assert call.split(";")[0] in said
 
 
+@needs_hip
+def test_long_device_functions_become_part_of_their_kernel_as_with_hipcc() -> None:
+    steps = "".join(f" x = x * {n}.5f + y; y = y * x - {n}.25f;" for n in range(400))
+    function = "__device__ float steps(float x) { float y = x;" + steps + " return x + y; }"
+    source = (
+        f"#include <hip/hip_runtime.h>\n{function}\n"
+        + """
+    __global__ void three(float* x) {
+      float v = x[threadIdx.x];
+      if (v > 1) v = steps(v);
+      if (v > 2) v = steps(v);
+      if (v > 3) v = steps(v);
+      x[threadIdx.x] = v;
+    }
+    """
+    )
+    assert "s_swappc" not in compiled(source).assembly
+    assert "s_swappc" in compiled(source, flags=("-O0",)).assembly
+
+
+@needs_hip
 def test_masks_of_64_bits_suit_the_headers() -> None:
     calls = "__syncwarp(); __syncwarp(~0ull); x[i] = __shfl_sync(__activemask(), i, 0) + __any_sync(~0ul, i);"
     calls += (
