@@ -149,7 +149,8 @@ def _result(
     report = preview.compiled(inspection, params.harness.build_timeout_s)
     counted = inspect.counted_here(inspection.gpu)
     predictions = inspection.predictions(problem, cases) if problem and counted else ()
-    unpredicted = inspection.unpredicted(problem, cases) if problem and counted and not inspection.answer.inline else ()
+    whole = report.ok and counted and not inspection.answer.inline
+    unpredicted = inspection.unpredicted(problem, cases) if problem and whole else ()
     if lines and problem and cases and report.ok and counted:
         found = hot_lines.Executed(problem, inspection.gpu, params.harness, inspection.source)
         report, predictions = found.added(cases, report, predictions)

@@ -57,7 +57,8 @@ def record(store: MlflowStore, run: CampaignRun) -> None:
 
 
 def command(run: CampaignRun, why: str = "") -> str:
-    """Return the command that resumes a campaign with its parameters, as far as they differ from params.yaml.
+    """Return the command that resumes a campaign with its parameters, as far as they differ from params.yaml,
+    and with its problem.
 
     `why`: why it ended. A budget that was spent is doubled. Empty for a campaign that did all that it was to do,
     and for one whose kernels a client of the MCP server writes, which goes on with it.
@@ -69,7 +70,8 @@ def command(run: CampaignRun, why: str = "") -> str:
         usual = campaign_params.texts(load(None).model_dump(by_alias=True))
     except SetupError:  # somebody edits params.yaml: the command names all parameters
         usual = {}
-    changed = {key: text for key, text in run.params.items() if usual.get(key) != text}
+    # the problem always: params.yaml may have named another one for this campaign alone, as `make run PROBLEM=` does
+    changed = {key: text for key, text in run.params.items() if key == "problem" or usual.get(key) != text}
     if (spent := BUDGET.search(why)) and (limit := run.params.get(spent[0])):
         changed[spent[0]] = f"{2 * float(limit):g}"
     settings = [part for key, text in sorted(changed.items()) for part in ("--set", overrides.of(key, text))]

@@ -39,6 +39,14 @@ def is_requested() -> bool:
     return _requested.is_set()
 
 
+def was_interrupted(error: BaseException) -> bool:
+    """Whether an error comes of a signal: a library that is being imported makes another one of KeyboardInterrupt."""
+    chain: BaseException | None = error
+    while chain is not None and not isinstance(chain, KeyboardInterrupt):
+        chain = chain.__cause__ or chain.__context__
+    return chain is not None or (bool(_numbers) and not _requested.is_set())
+
+
 def check() -> None:
     """Raise StoppedError if a signal asked for the end."""
     if _requested.is_set():

@@ -119,11 +119,21 @@ class CommandGroup(click.Group):
             click.echo(f"error: {error}; nothing was decided about the kernel, try again", err=True)
             ctx.exit(UNDECIDED)
         except (KeyboardInterrupt, StoppedError):
+            _stopped(ctx)
+        except Exception as error:
             from kernel_scientist.campaign import stopping
 
-            click.echo(stopping.sentence() if ctx.invoked_subcommand in RECORDING else "stopped", err=True)
-            stopping.leave()
-            ctx.exit(stopping.EXIT_CODE)
+            if not stopping.was_interrupted(error):
+                raise
+            _stopped(ctx)
+
+
+def _stopped(ctx: click.Context) -> None:
+    from kernel_scientist.campaign import stopping
+
+    click.echo(stopping.sentence() if ctx.invoked_subcommand in RECORDING else "stopped", err=True)
+    stopping.leave()
+    ctx.exit(stopping.EXIT_CODE)
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -1,5 +1,6 @@
 """The command that makes a laboratory."""
 
+import shlex
 from pathlib import Path
 
 import click
@@ -24,4 +25,4 @@ def init(folder: str) -> None:
     except StoppedError as error:
         click.echo(error, err=True)
         raise
-    click.echo(f"made {folder} with {', '.join(names)}; cd {folder}, then: kernel-scientist optimize")
+    click.echo(f"made {folder} with {', '.join(names)}; then: cd {shlex.quote(folder)} && kernel-scientist optimize")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kernel_scientist.cli import progress
 from kernel_scientist.cli.common import JSON, METRICS, ParamOptions, not_empty, show, with_params, write_json, written
 from kernel_scientist.cli.imported import IMPORTED, REV, show_import
 from kernel_scientist.records import environment
@@ -160,6 +161,7 @@ def baseline(cases_folder: str, metrics: str | None, call: ParamOptions, as_json
     from kernel_scientist import api
     from kernel_scientist.report import output
 
-    result = api.baseline(cases_folder, **call.settings)
+    with progress.shown():
+        result = api.baseline(cases_folder, **call.settings)
     write_json(metrics, result)
     show(output.as_json(result), as_json)

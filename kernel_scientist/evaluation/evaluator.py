@@ -114,7 +114,7 @@ class Evaluator:
     def _noise(self, hold: Hold) -> list[float]:
         """Measure and keep the noise. One that was ended early is not kept for others, who may have more time."""
         wanted = self.harness.noise_runs
-        progress.info("measuring this machine's noise, once a day: %s A/A runs", wanted)
+        progress.info("measuring this machine's noise on these cases, once a day: %s A/A runs", wanted)
         plan = self.plan(self.profile.benchmarks, aa_noise.FIRST, None, margins=False)
         noise, runs = aa_noise.measure(self.driver, plan, self._quick_source(), hold, self.noise_limit_s)
         if runs == wanted:

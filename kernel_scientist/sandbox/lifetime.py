@@ -1,7 +1,7 @@
 """The lifetime of a process: it ends with its parent, and it adopts orphaned descendants.
 
-`python -m kernel_scientist.sandbox.lifetime COMMAND [ARGUMENT...]` runs a command that ends with the process that
-started it. Imports only the standard library.
+`python -m kernel_scientist.sandbox.lifetime [--whole] COMMAND [ARGUMENT...]` runs a command that ends with the process
+that started it, with `--whole` together with all its descendants. Imports only the standard library.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 36, 38
+WHOLE = "--whole"
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -80,12 +81,20 @@ def _end_descendants() -> None:
 
 
 def main() -> None:
-    """Replace this process by the command, which ends with the parent."""
-    parent = os.getppid()
+    """Replace this process by the command, which ends with the parent; with `--whole` run it and see to its end."""
+    parent, command = os.getppid(), sys.argv[1:]
+    if command[0] == WHOLE:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the command's, which ends in its own way
+        sys.exit(keep(parent, lambda: _interruptible(command[1:])))
     die_with_parent()
     if os.getppid() != parent:
         sys.exit(1)  # the parent ended before die_with_parent
-    os.execvp(sys.argv[1], sys.argv[1:])
+    os.execvp(command[0], command)
+
+
+def _interruptible(command: list[str]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.execvp(command[0], command)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from kernel_scientist.tracking import campaign_params, local_store, owner, run_c
 from kernel_scientist.tracking.campaign_run import ENDED, WITHOUT_A_WORD, CampaignRun
 from kernel_scientist.tracking.experiment import MlflowExperiment
 from kernel_scientist.tracking.run_content import CAMPAIGN, KIND, SUITE
-from kernel_scientist.tracking.subject import Subject
+from kernel_scientist.tracking.subject import Subject, named
 
 PAGE = 50
 """Campaigns that are read at a time."""
@@ -51,9 +51,11 @@ class CampaignIndex(MlflowExperiment):
     def elsewhere(self, campaign: str) -> str:
         """Return the sentence for a campaign that another experiment of this store has; empty if none has it."""
         where = run_content.with_tags({KIND: "campaign", CAMPAIGN: campaign})
-        other = self.other(where) if where else ""
-        how = "name its problem, and its target if it had another, as by --set problem=NAME"
-        return f"campaign {campaign} is in MLflow experiment {other}, not in {self.experiment}: {how}" if other else ""
+        if where is None or (found := self.other(where)) is None:
+            return ""
+        other, run = found
+        there = f"campaign {campaign} is in MLflow experiment {other}"
+        return f"{there}, not in {self.experiment}: {named(CampaignRun.of(run))}"
 
     def recorded(self, campaign: str | None, subject: Subject, suite: str = "") -> CampaignRun | None:
         """Return a campaign that can be resumed, by default the latest of a subject (and of a suite, if given).

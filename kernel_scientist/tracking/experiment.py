@@ -48,11 +48,11 @@ class MlflowExperiment:
         registry.create(self.client.create_experiment, experiment, artifact_location=location)
         return self.client.get_experiment_by_name(experiment)
 
-    def other(self, where: str) -> str:
-        """Return the name of an experiment of this store with a run that meets a condition; empty if there is none."""
+    def other(self, where: str) -> tuple[str, Any] | None:
+        """Return a run of this store that meets a condition, and the name of its experiment; None if there is none."""
         names = {one.experiment_id: str(one.name) for one in self.client.search_experiments()}
         runs = self.client.search_runs(list(names), where, max_results=1)
-        return names[runs[0].info.experiment_id] if runs else ""
+        return (names[runs[0].info.experiment_id], runs[0]) if runs else None
 
     def _runs(self, *conditions: str) -> list[Any]:
         """Return the runs that meet all of these conditions in MLflow's language."""

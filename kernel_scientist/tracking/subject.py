@@ -46,5 +46,11 @@ class Subject:
         """Return the sentence for a campaign that is about another problem or target."""
         dated = _ID.fullmatch(run.campaign)
         before = f"{run.tags[PROBLEM]} on {run.tags[TARGET]}" if PROBLEM in run.tags else dated and dated[1]
-        told = f"campaign {run.campaign} is of {before}, not of {self.problem} on {self.target}"
-        return f"{told}: name its problem, and its target if it had another, as by --set problem=NAME"
+        return f"campaign {run.campaign} is of {before}, not of {self.problem} on {self.target}: {named(run)}"
+
+
+def named(run: CampaignRun) -> str:
+    """Return what a command lacks that is to find a campaign."""
+    known = {name: run.tags.get(name) or run.params.get(name) for name in (PROBLEM, TARGET)}
+    own = " ".join(f"--set {name}={value}" for name, value in known.items() if value)
+    return f"add {own}" if own else "name its problem by --set problem=NAME"

@@ -1,6 +1,7 @@
 """Web servers as processes: the two web interfaces (Prefect, MLflow), and the Prefect server of a flow."""
 
 import json
+import logging
 import os
 import signal
 import socket
@@ -16,13 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import click
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from kernel_scientist.records import environment
 from kernel_scientist.records.errors import SetupError, one_line
+from kernel_scientist.sandbox import lifetime
 from kernel_scientist.tracking import flow_links, local_store, page_links, pages
 from kernel_scientist.tracking.access import no_answer
 
+progress = logging.getLogger("kernel_scientist.progress")
 START_S, STOP_S = 180, 10
 HEALTH = {"Prefect": "/api/health", "MLflow": "/health"}
 
@@ -36,9 +39,10 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
     for name, port in ports.items():
         _require_free(name, port)
     folder, uri = Path(sys.executable).parent, environment.tracking_uri()
+    own = [sys.executable, "-m", "kernel_scientist.sandbox.lifetime", lifetime.WHOLE]  # else kill -9 leaves the servers
     commands = {
-        "Prefect": [str(folder / "prefect"), "server", "start", "--port", str(prefect_port)],
-        "MLflow": [str(folder / "mlflow"), "server", "--backend-store-uri", uri, "--port", str(mlflow_port)],
+        "Prefect": [*own, str(folder / "prefect"), "server", "start", "--port", str(prefect_port)],
+        "MLflow": [*own, str(folder / "mlflow"), "server", "--backend-store-uri", uri, "--port", str(mlflow_port)],
     }
     local_store.prepare(uri)
     if file := local_store.database(uri):
@@ -49,9 +53,12 @@ def serve(prefect_port: int, mlflow_port: int) -> None:
         signal.signal(number, signal.default_int_handler)
     from mlflow import MlflowClient
 
+    click.echo("starting both servers, usually 20 to 60 s ...", err=True)
     try:
         with ExitStack() as stack:
             with migrating():
+                for name, port in ports.items():  # another `ui` may have taken them while this one waited for its turn
+                    _require_free(name, port)
                 running = {name: stack.enter_context(process(name, command, env)) for name, command in commands.items()}
                 for name, server in running.items():
                     click.echo(f"{name:8} {wait_for_server(name, ports[name], server)}")
@@ -154,7 +161,12 @@ def migrating() -> Generator[None]:
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        held = FileLock(folder / "made.lock").acquire()
+        lock = FileLock(folder / "made.lock")
+        try:
+            held = lock.acquire(blocking=False)
+        except Timeout:
+            progress.warning("waiting until another process has made Prefect's database in %s", folder)
+            held = lock.acquire()
     except OSError as error:
         raise SetupError(f"cannot write to {folder}, the folder of the Prefect server: {error.strerror}") from error
     with held:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import shlex
 import signal
 import threading
@@ -116,6 +117,15 @@ def test_a_spent_budget_is_doubled_in_the_command(
     monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(lab))
     run = ended(lab, why, "budget.minutes=30", "budget.kernels=10", "budget.usd=0.5")
     assert more in shlex.split(ending.of(run).resume)
+
+
+def test_the_command_names_a_problem_that_params_yaml_named_for_this_campaign_alone(
+    lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNEL_SCIENTIST_ROOT", str(lab))
+    run, file = ended(lab, "Ctrl-C stopped it"), lab / "params.yaml"
+    file.write_text(re.sub(r"^problem: \S+", "problem: identity", file.read_text(), flags=re.MULTILINE))
+    assert "problem=identity" in shlex.split(ending.of(run).resume)
 
 
 def test_the_command_has_all_parameters_of_the_call(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:

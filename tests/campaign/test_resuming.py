@@ -96,8 +96,11 @@ def test_a_campaign_of_another_problem_is_told_where_it_is(lab: Path, cli: Cli, 
     run = begun(MlflowStore(f"sqlite:///{lab}/mlruns/mlflow.db", "identity-cpu"), lab, "aaaa", "KILLED", "k00001")
     done = cli(*command, run.campaign, "--set", "problem=softmax")
     (error,) = without_progress(done.stderr)
-    assert done.returncode == 2 and "--set problem=" in error, done.stderr
-    assert f"campaign {run.campaign} is in MLflow experiment identity-cpu, not in softmax-cpu" in error
+    assert done.returncode == 2, done.stderr
+    where = f"campaign {run.campaign} is in MLflow experiment identity-cpu, not in softmax-cpu"
+    assert f"{where}: add --set problem=identity" in error
+    missing = error.partition(": add ")[2].split()
+    assert cli(*command, run.campaign, *missing).returncode == 0
 
 
 @pytest.mark.parametrize(("then", "now"), [("intended", "official"), ("official", "intended")])

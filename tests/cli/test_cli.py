@@ -253,6 +253,18 @@ def test_a_seed_without_custom_kernel_is_named(cli: Cli, lab: Path) -> None:
     _one_sentence(done.returncode, done.stderr, "cpp_broken.py defines no custom_kernel(data)")
 
 
+def test_an_error_that_a_library_makes_of_ctrl_c_is_a_stop(cli_here: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def imported(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            raise TypeError("a schema cannot be made") from error
+
+    monkeypatch.setattr("kernel_scientist.api.optimize", imported)
+    done = cli_here("optimize")
+    assert done.returncode == 130 and "stopped before the campaign began" in done.stderr
+
+
 def test_a_port_in_use_is_named(cli: Cli) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

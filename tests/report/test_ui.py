@@ -5,8 +5,11 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
+
+import pytest
 
 from kernel_scientist.problems import load
 from kernel_scientist.tracking import pages
@@ -55,3 +58,19 @@ def test_both_servers_answer_and_end(lab: Path) -> None:
         process.send_signal(signal.SIGINT)
         process.wait(60)
     assert not processes_of(lab)
+
+
+@pytest.mark.slow
+def test_no_server_outlives_a_killed_command(lab: Path) -> None:
+    ports = ["--prefect-port", str(free_port()), "--mlflow-port", str(free_port())]
+    command = [sys.executable, "-m", "kernel_scientist", "ui", *ports]
+    environment = lab_environment(lab, PYTHONUNBUFFERED="1")
+    process = subprocess.Popen(command, cwd=lab, env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert any("Ctrl-C" in line for line in iter(process.stdout.readline, "")), "the servers did not start"
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 60
+    while processes_of(lab):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -52,6 +52,8 @@ class ModelServer:
         self.headers: list[dict[str, str]] = []
         self.listed: Response | None = None
         """The response to a GET of the list of models; None: there is no GET (status 501)."""
+        self.pages: dict[str, Response] = {}
+        """Responses to a GET of single paths instead."""
         self.asked: list[tuple[str, dict[str, str]]] = []
         """Paths and headers of the GET requests."""
         self.closed = threading.Event()
@@ -74,7 +76,7 @@ class ModelServer:
 
             def do_GET(self) -> None:
                 outer.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
-                found = outer.listed or Response("null", 501)
+                found = outer.pages.get(self.path) or outer.listed or Response("null", 501)
                 _whole(self, found.status, json.loads(found.text), found.headers)
 
             def log_message(self, format: str, *args: Any) -> None:

@@ -474,6 +474,19 @@ def test_a_list_of_models_refuses_only_what_it_proves(name: str, monkeypatch: py
     assert path == "/v1/models" and headers["authorization"] == "Bearer sk-secret" and "secret" not in found
 
 
+@pytest.mark.parametrize("calls", [404, 405])
+def test_an_address_without_version_is_refused_where_it_takes_no_calls(calls: int) -> None:
+    with serving(in_order()) as server:
+        base = server.address.removesuffix("/v1")
+        server.listed = Response("{}", 404)
+        server.pages = {"/chat/completions": Response("{}", calls), "/v1/models": Response(rows("qwen3"))}
+        found = provider.refusal(Model(model="openai/qwen3", api_base=base))
+        refused = f"nothing is at {base}, but a list of models at {server.address}: write that as api_base"
+        assert found == (refused if calls == 404 else "")
+        server.pages = {}
+        assert not provider.refusal(Model(model="openai/qwen3", api_base=base)), "a server without lists"
+
+
 def test_a_list_is_asked_of_the_providers_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(in_order()) as server:
         base = server.address.removesuffix("/v1")

@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,6 +29,7 @@ LISTING = ("openai", "custom_openai", "text-completion-openai", "hosted_vllm", "
 LENIENT = ("llamacpp", "sglang", "organization_owner")
 """What `owned_by` is in the lists of llama.cpp, SGLang and LM Studio, which answer to any name."""
 REFUSED = (401, 403)
+ABSENT = 404
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ def refusal(model: Model) -> str:
         return ""
     if status in REFUSED and listing.path and b"scope" not in body.lower():  # a key may be for calls alone
         return _key_refused(model, listing, status)
+    if status == ABSENT and listing.path == "/models" and (better := _with_version(listing)):
+        return f"nothing is at {shown(listing.base)}, but a list of models at {shown(better)}: write that as api_base"
     return _lacking(model, listing, body) if status == 200 and listing.is_complete else ""
 
 
@@ -168,6 +171,18 @@ def _get(listing: ModelList) -> tuple[int, bytes]:
             if len(body) > MOST_BYTES or time.monotonic() > deadline:
                 return answer.status_code, b""
         return answer.status_code, bytes(body)
+
+
+def _with_version(listing: ModelList) -> str:
+    """Return the address with `/v1` if the server lists its models there and takes no calls here; else nothing."""
+    if (base := listing.base.rstrip("/")).endswith("/v1"):
+        return ""
+    better = f"{base}/v1"
+    try:
+        calls, models = replace(listing, path="/chat/completions"), replace(listing, base=better)
+        return better if _get(calls)[0] == ABSENT and _get(models)[0] == 200 else ""
+    except (httpx.HTTPError, ValueError):
+        return ""
 
 
 def _unreachable(model: Model, listing: ModelList, error: Exception) -> str:
