@@ -3,8 +3,7 @@
 Where every order of a sum gives the same number, or there is no sum, the results agree to the bit. Elsewhere they may
 be one unit in the last place of bf16 apart, where a sum in fp32 lies beside a tie, and beyond that:
 
-- 2^-18 of the row's root mean square, for sums that cancel: two orders of a sum of 1024 terms in fp32 differ by about
-  2 * sqrt(1024) * 2^-24 of the terms' spread.
+- 2^-18 of the row's root mean square, for sums that cancel (`agreement.OF_SUMS`).
 - 2^-8 of it in seeds that round to bf16 in between, because such a number may be a unit apart as well.
 
 The interpreter knows no e4m3fnuz and truncates to bf16; `tests/interpreter` adds what it lacks, so every type is used.
@@ -21,12 +20,14 @@ import torch
 from kernel_scientist.gpu.machine import build
 from kernel_scientist.records import environment
 from tests.conftest import ROOT
+from tests.gpu.machine import agreement
 
 pytestmark = pytest.mark.slow
 
 SCRIPT = Path(__file__).parent / "scripts" / "seeds_of_triton.py"
 SEEDS = [f"{path.parts[-3]}-{path.stem}" for path in sorted((ROOT / "problems").glob("*/seeds/triton_*.py"))]
 PRODUCTS = [name for name in SEEDS if "gemm" in name]
+OF_ROUNDING = 2.0**-8
 ROUNDED_BETWEEN = ("attention-prefill", "mla-decode", "moe")
 """Problems whose seeds round weights of a sum, or what a launch leaves to the next, to bf16."""
 CASES = (0, 1)
@@ -54,11 +55,6 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> Outputs:
     return computed("interpreter", tmp_path_factory.mktemp("interpreted"), TRITON_INTERPRET="1")
 
 
-def unit(x: torch.Tensor) -> torch.Tensor:
-    """The distance of neighbours in bf16 at numbers of that size."""
-    return torch.exp2(torch.floor(torch.log2(x.abs().clamp_min(2.0**-126))) - 7)
-
-
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("name", SEEDS)
 def test_a_seed_computes_what_the_interpreter_does(
@@ -69,12 +65,9 @@ def test_a_seed_computes_what_the_interpreter_does(
     if name.startswith("identity"):
         assert torch.equal(got, want)
         return
-    got, want = got.double(), want.double()
-    spread = want.square().mean(dim=-1, keepdim=True).sqrt()
-    beyond = 2.0**-8 if name.startswith(ROUNDED_BETWEEN) else 2.0**-18
-    wrong = ~((got - want).abs() <= unit(torch.maximum(got.abs(), want.abs())) + beyond * spread)
+    wrong = agreement.apart(got, want, OF_ROUNDING if name.startswith(ROUNDED_BETWEEN) else agreement.OF_SUMS)
     assert not wrong.any(), (int(wrong.sum()), got[wrong][:3], want[wrong][:3])
-    assert (got != want).double().mean() < 0.02, "few sums lie beside a tie"
+    assert (got != want).float().mean() < 0.02, "few sums lie beside a tie"
 
 
 @pytest.mark.parametrize("case", CASES)

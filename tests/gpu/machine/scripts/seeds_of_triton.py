@@ -22,6 +22,7 @@ from kernel_scientist.gpu.machine.allocations import Allocations
 from kernel_scientist.gpu.machine.executor import Executor
 from kernel_scientist.gpu.machine.triton_launches import TritonLaunches
 from kernel_scientist.hardware import gpus
+from tests.gpu.machine import exact_sums
 from tests.interpreter import numerics
 
 GPU = facts(gpus.MI300X)
@@ -38,17 +39,6 @@ def loaded(path: Path) -> types.ModuleType:
     with pretended(GPU):
         spec.loader.exec_module(module)
     return module
-
-
-def of_exact_sums(data: Inputs) -> Inputs:
-    """Fill the inputs of a product with whole numbers up to 8, and its scales with powers of two from 1/4 to 4."""
-    gen = torch.Generator().manual_seed(1)
-    for x in data[:-1]:
-        if x.dtype == torch.float32:
-            x.copy_(torch.exp2(torch.randint(-2, 3, x.shape, generator=gen).float()))
-        else:
-            x.copy_(torch.randint(-8, 9, x.shape, generator=gen).float())
-    return data
 
 
 def computed(module: types.ModuleType, data: Inputs, machine: Executor | None) -> torch.Tensor:
@@ -73,9 +63,11 @@ def main() -> None:
         for path in sorted(problem.folder.glob("seeds/triton_*.py")):
             module = loaded(path)
             for number, case in enumerate(problem.profile("cpu").tests[CASES]):
-                outputs = [computed(module, problem.generate(case), executor)]
+                data = problem.generate(case)
+                outputs = [computed(module, data, executor)]
                 if "gemm" in problem.name:
-                    outputs.append(computed(module, of_exact_sums(problem.generate(case)), executor))
+                    exact_sums.fill(data)
+                    outputs.append(computed(module, data, executor))
                 found[f"{problem.name}-{path.stem}-{number}"] = outputs
     torch.save(found, sys.argv[2])
 
