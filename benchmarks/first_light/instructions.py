@@ -93,7 +93,7 @@ class Question:
         return self.case.text.split()[0]
 
 
-class Device:
+class RocmDevice:
     """The GPU that torch finds, by ROCm's runtime library."""
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="instructions", description="Instructions on an MI300 against the machine.")
     parser.add_argument("--seeds", type=int, default=5, help="draws of each vector instruction (%(default)d)")
     llvm.init_targets()
-    device = Device() if present() else None
+    device = RocmDevice() if present() else None
     asked, differ, bad = Counter[str](), Counter[str](), list[str]()
     for batch in questions(parser.parse_args().seeds):
         machine, image = harness.run([one.case for one in batch]), linked(batch)

@@ -25,7 +25,7 @@ SEED = 1
 
 
 @dataclass(frozen=True)
-class Executed:
+class SeedCall:
     """A call of a seed."""
 
     case: Case
@@ -44,9 +44,9 @@ def drivers(problem: Problem) -> Iterator[Driver]:
         yield Driver(problem, harness, pool)
 
 
-def executed(driver: Driver, path: Path, cases: Sequence[Case], exact: bool) -> list[Executed]:
+def executed(driver: Driver, path: Path, cases: Sequence[Case], exact: bool) -> list[SeedCall]:
     """Call a seed on each case; if `exact`, also on inputs of a product whose sums fp32 holds."""
-    found = list[Executed]()
+    found = list[SeedCall]()
     with driver.pool.worker() as worker:
         driver.imported(worker, path.read_text(), [])
         for case in cases:
@@ -57,5 +57,5 @@ def executed(driver: Driver, path: Path, cases: Sequence[Case], exact: bool) -> 
                 data: Any = copy.deepcopy(inputs.data)
                 _, (output,) = driver.row(worker, {0: inputs}, 120)
                 (made,) = tensors(protocol.decode(output.tree, list(output.buffers), None))
-                found.append(Executed(case, data, made.clone(), is_exact))
+                found.append(SeedCall(case, data, made.clone(), is_exact))
     return found
