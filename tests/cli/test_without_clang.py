@@ -8,7 +8,8 @@ import pytest
 
 from tests.conftest import ROOT, Cli
 
-pytestmark = pytest.mark.skipif(Path("/opt/rocm/bin/hipcc").exists(), reason="hipcc is found there in any case")
+HIPCC = Path("/opt/rocm/bin/hipcc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(HIPCC.exists(), reason="hipcc is found there in any case")]
 COMPILERS = ("clang", "hipcc")
 
 
