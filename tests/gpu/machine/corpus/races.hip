@@ -182,6 +182,50 @@ extern "C" __global__ void flag_of_the_workgroup_only(const float* x, float* y, 
     y[threadIdx.x] = w[threadIdx.x];  // defect
   }
 }
+//: flag_acquired_for_the_workgroup_only | write race | 2 x 64 | in float 64; out float 64; work float 64; zero int 1
+extern "C" __global__ void flag_acquired_for_the_workgroup_only(const float* x, float* y, float* w, int* flag) {
+  if (blockIdx.x == 0) {
+    w[threadIdx.x] = x[threadIdx.x];  // defect
+    if (threadIdx.x == 0) __hip_atomic_store(flag, 1, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+  } else {
+    while (!__hip_atomic_load(flag, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_WORKGROUP)) __builtin_amdgcn_s_sleep(1);  // defect
+    y[threadIdx.x] = w[threadIdx.x];  // defect
+  }
+}
+//: flag_that_is_stored_plainly | write race | 2 x 64 | in float 64; out float 64; work float 64; zero int 1
+extern "C" __global__ void flag_that_is_stored_plainly(const float* x, float* y, float* w, volatile int* flag) {
+  if (blockIdx.x == 0) {
+    w[threadIdx.x] = x[threadIdx.x];  // defect
+    if (threadIdx.x == 0) *flag = 1;
+  } else {
+    while (*flag == 0) __builtin_amdgcn_s_sleep(1);
+    y[threadIdx.x] = w[threadIdx.x];  // defect
+  }
+}
+//: fences_of_the_workgroup_only | write race | 2 x 64 | in float 64; out float 64; work float 64; zero int 1
+extern "C" __global__ void fences_of_the_workgroup_only(const float* x, float* y, float* w, volatile int* flag) {
+  if (blockIdx.x == 0) {
+    w[threadIdx.x] = x[threadIdx.x];  // defect
+    __threadfence_block();
+    if (threadIdx.x == 0) *flag = 1;
+  } else {
+    while (*flag == 0) __builtin_amdgcn_s_sleep(1);
+    __threadfence_block();
+    y[threadIdx.x] = w[threadIdx.x];  // defect
+  }
+}
+//: last_block_of_the_workgroup_only | write race | 16 x 64 | in float 1024; out float 64; work float 1024; zero int 1
+extern "C" __global__ void last_block_of_the_workgroup_only(const float* x, float* y, float* part, int* count) {
+  int i = blockIdx.x * 64 + threadIdx.x, last = 0;
+  part[i] = x[i] * 2;  // defect
+  if (threadIdx.x == 0)
+    last = __hip_atomic_fetch_add(count, 1, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_WORKGROUP) == 15;
+  if (__shfl(last, 0)) {
+    float all = 0;
+    for (int b = 0; b < 16; b++) all += part[b * 64 + threadIdx.x];  // defect
+    y[threadIdx.x] = all;
+  }
+}
 //: last_block_without_fence | write race | 8 x 64 | in float 512; out float 1; work float 8; zero int 1
 extern "C" __global__ void last_block_without_fence(const float* x, float* y, float* part, int* count) {
   float s = x[blockIdx.x * 64 + threadIdx.x];

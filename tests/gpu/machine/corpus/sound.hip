@@ -129,6 +129,28 @@ extern "C" __global__ void last_block_of_all_threads(const float* x, float* y, f
     y[threadIdx.x] = all;
   }
 }
+//: flag_of_the_device | | 2 x 64 | in float 64; out float 64; work float 64; zero int 1
+extern "C" __global__ void flag_of_the_device(const float* x, float* y, float* w, int* flag) {
+  if (blockIdx.x == 0) {
+    w[threadIdx.x] = x[threadIdx.x];
+    if (threadIdx.x == 0) __hip_atomic_store(flag, 1, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+  } else {
+    while (!__hip_atomic_load(flag, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT)) __builtin_amdgcn_s_sleep(1);
+    y[threadIdx.x] = w[threadIdx.x];
+  }
+}
+//: last_block_of_the_device | | 16 x 64 | in float 1024; out float 64; work float 1024; zero int 1
+extern "C" __global__ void last_block_of_the_device(const float* x, float* y, float* part, int* count) {
+  int i = blockIdx.x * 64 + threadIdx.x, last = 0;
+  part[i] = x[i] * 2;
+  if (threadIdx.x == 0)
+    last = __hip_atomic_fetch_add(count, 1, __ATOMIC_ACQ_REL, __HIP_MEMORY_SCOPE_AGENT) == 15;
+  if (__shfl(last, 0)) {
+    float all = 0;
+    for (int b = 0; b < 16; b++) all += part[b * 64 + threadIdx.x];
+    y[threadIdx.x] = all;
+  }
+}
 //: chain_of_flags | | 8 x 64 | in float 512; out float 512; zero int 9
 extern "C" __global__ void chain_of_flags(const float* x, float* y, int* flags) {
   int i = blockIdx.x * 64 + threadIdx.x;
