@@ -69,6 +69,7 @@ def checks(params: Params, problem: Problem) -> tuple[Callable[[], None], ...]:
     store = environment.tracking_uri(params.tracking.uri)
     return (
         _require_cache,
+        *(partial(_results, environment.root() / name) for name in ("champions", "reports")),
         partial(_seeds, problem, params.language),
         partial(_documents, params),
         partial(_approval, params),
@@ -146,6 +147,13 @@ def _unreachable(model: Model) -> str:
     if missing:
         return f"{model.model} needs a key in the variable {missing}, which is not set"
     return provider.refusal(model)
+
+
+def _results(folder: Path) -> None:
+    try:
+        disk.try_folder(folder)
+    except OSError as error:
+        raise SetupError(f"cannot write to {folder}, where results come: {error.strerror}") from error
 
 
 def _require_cache() -> None:

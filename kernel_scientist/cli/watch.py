@@ -41,8 +41,9 @@ def watch(campaign: str | None, once: bool, every: float, call: ParamOptions, as
 
     from kernel_scientist.report import output, status
 
-    uri, console = str(call.params().tracking.uri), Console()
-    screen = _screen(uri, campaign)
+    given, console = call.params(), Console()
+    uri, problem = str(given.tracking.uri), str(given.problem) if call.names("problem") else ""
+    screen = _screen(uri, campaign, problem)
     if as_json:
         click.echo(json.dumps(screen.model_dump(mode="json"), indent=1))
         return
@@ -61,26 +62,27 @@ def watch(campaign: str | None, once: bool, every: float, call: ParamOptions, as
     sys.exit(0)
 
 
-def _screen(uri: str, campaign: str | None) -> "Screen":
+def _screen(uri: str, campaign: str | None, problem: str = "") -> "Screen":
     """Return the screen of a campaign. Raises SetupError if there is none."""
     from kernel_scientist.report.screen import Screen
 
-    return Screen.of(_status(uri, campaign))
+    return Screen.of(_status(uri, campaign, problem))
 
 
-def _status(uri: str, campaign: str | None) -> "Status":
-    """Return a campaign's status from its file, else from the MLflow store. Raises SetupError if there is none."""
+def _status(uri: str, campaign: str | None, problem: str) -> "Status":
+    """Return a campaign's status from its file, else from the MLflow store: without an id that of the latest, of a
+    problem if one is named. Raises SetupError if there is none."""
     from kernel_scientist.report import status
 
-    kept = status.read(status.file(campaign)) if campaign else status.of_this_folder()
+    kept = status.read(status.file(campaign)) if campaign else status.of_this_folder(problem)
     if kept is not None:
         return kept
     from kernel_scientist.report import status_of
     from kernel_scientist.tracking import found
 
-    recorded = found.find(uri, campaign)
+    recorded = found.find(uri, campaign, problem)
     if recorded is None:
-        name = f"no campaign {campaign}" if campaign else "no campaign"
+        name = f"no campaign {campaign}" if campaign else f"no campaign{problem and f' of {problem}'}"
         raise SetupError(
             f"there is {name} in this folder or in its MLflow store: start one by `kernel-scientist optimize`"
         )

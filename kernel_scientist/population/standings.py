@@ -77,7 +77,7 @@ def no_champion(population: Population) -> str:
         return (
             "No kernel was executed: nothing here executes what was compiled; targets rocm, pool:NAME and kernelbot do."
         )
-    return "No kernel is correct."
+    return "No kernel is correct." if population.entries() else "No kernel was tried."
 
 
 def unexecuted(population: Population) -> bool:

@@ -126,7 +126,7 @@ class Screen(Record):
     def _champion(self) -> str:
         seen, best = self.status, self.status.champion
         if best is None:
-            return "none yet: no kernel is correct"
+            return "none yet: no kernel is correct" if seen.kernels else "none yet: no kernel was tried"
         ago = max(0.0, seen.elapsed_s - best.since_s)
         changed = f"since kernel {best.since_kernels}, {_duration(ago)} ago"
         changed = f"winner of the final, the incumbent was there {changed}" if best.by_final else changed

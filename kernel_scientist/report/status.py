@@ -205,10 +205,12 @@ def read(path: Path) -> Status | None:
         return None
 
 
-def of_this_folder() -> Status | None:
-    """Return the status of the campaign that runs in this folder, else of the latest one; None if there is none."""
+def of_this_folder(problem: str = "") -> Status | None:
+    """Return the status of the campaign that runs in this folder, else of the latest one; None if there is none.
+    `problem`: only of this one's."""
     found = [status for path in file("x").parent.glob("*.json") if (status := read(path))]
-    own = [status for status in found if status.folder == str(environment.root())]
+    here = str(environment.root())
+    own = [status for status in found if status.folder == here and problem in ("", status.problem)]
     return max(own, key=lambda status: (status.state == RUNNING, status.written_s), default=None)
 
 

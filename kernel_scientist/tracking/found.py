@@ -10,6 +10,7 @@ from kernel_scientist.tracking import access, failures, local_store
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from kernel_scientist.tracking.run_content import CAMPAIGN, KIND, with_tags
+from kernel_scientist.tracking.subject import PROBLEM
 
 PACE = 21
 """Latest kernels from whose records the present pace follows."""
@@ -29,8 +30,8 @@ class StoredCampaign:
     """Numbers of kernels, and the campaign's seconds when they were recorded: the latest `PACE`."""
 
 
-def find(uri: str, campaign: str | None) -> StoredCampaign | None:
-    """Return a campaign, by default the one that was started last; None if there is none.
+def find(uri: str, campaign: str | None, problem: str = "") -> StoredCampaign | None:
+    """Return a campaign, by default the one that was started last (of a problem, if given); None if there is none.
 
     Raises SetupError when the store cannot be used.
     """
@@ -39,7 +40,8 @@ def find(uri: str, campaign: str | None) -> StoredCampaign | None:
     address = environment.tracking_uri(uri)
     access.require_reachable(address)
     file = local_store.database(address)
-    where = with_tags({KIND: "campaign"} | ({CAMPAIGN: campaign} if campaign else {}))
+    wanted = {CAMPAIGN: campaign} if campaign else {PROBLEM: problem}
+    where = with_tags({KIND: "campaign"} | {tag: value for tag, value in wanted.items() if value})
     if where is None or (file is not None and not file.exists()):
         return None
     with failures.told(address):

@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,32 @@ def test_a_kernelbench_file_goes_through_the_pipeline(tmp_path: Path, prefect_ap
     assert [stage for stage in STAGES if f"Running stage '{stage}'" in again] == ["cases"]
     refused = make("level1/nothing")
     assert refused.returncode == 2 and "known: attention-prefill" in refused.stdout and name in refused.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGKILL])
+def test_params_yaml_is_put_back_after_a_run_that_was_stopped_or_killed(tmp_path: Path, number: signal.Signals) -> None:
+    lab = tmp_path / "lab"
+    (lab / "problems" / "other").mkdir(parents=True)
+    (lab / "problems" / "other" / "task.yml").touch()
+    for file in ("Makefile", "pyproject.toml", "constraints.txt", "install.py"):
+        shutil.copy(ROOT / file, lab)
+    (lab / ".venv").mkdir()
+    (lab / ".venv/.installed").write_text(f"{lab.resolve()}\n")  # nothing is to be installed
+    (lab / "params.yaml").write_text("problem: one  # a remark\ntarget: cpu\n")
+    (lab / "dvc.yaml").write_text("stages:\n  wait:\n    cmd: cp params.yaml seen && sleep 600\n")
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(["dvc", "init", "--no-scm", "-q"], cwd=lab, env=env, check=True)
+    command = ["make", "run", "PROBLEM=other"]
+    run = subprocess.Popen(command, cwd=lab, env=env, stderr=subprocess.DEVNULL, start_new_session=True)
+    while not (lab / "seen").exists():
+        assert run.poll() is None
+        time.sleep(0.05)
+    assert "problem: other  # a remark" in (lab / "seen").read_text()
+    beside = subprocess.run(["make", "run"], cwd=lab, env=env, capture_output=True, text=True)
+    assert beside.returncode == 2 and "make run PROBLEM=... is at work here" in beside.stderr
+    os.killpg(run.pid, number)
+    run.wait()
+    (lab / "dvc.yaml").write_text("stages: {}\n")
+    after = subprocess.run(["make", "run"], cwd=lab, env=env, capture_output=True, text=True)
+    assert ("params.yaml is put back" in after.stderr) == (number is signal.SIGKILL), after.stderr
+    assert (lab / "params.yaml").read_text() == "problem: one  # a remark\ntarget: cpu\n"

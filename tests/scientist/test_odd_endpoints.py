@@ -260,6 +260,16 @@ PASSING: dict[str, tuple[Response, str]] = {
         Response(raw=http(b"<html><b>Bad gateway</b></html>", "text/html", "502 Bad Gateway")),
         "Bad gateway",
     ),
+    "500 with a web page in lines": (
+        Response(
+            raw=http(
+                b"<!DOCTYPE HTML>\n<html>\n<style>p {color: red}</style><title>Error</title>\n<p>No &lt;POST&gt;",
+                "text/html",
+                "500 Internal Server Error",
+            )
+        ),
+        "a page in HTML: Error No <POST>",
+    ),
     "503": (error("503 Service Unavailable"), "scripted"),
     "529": (error("529 Overloaded"), "scripted"),
     "a reset before the head": (Response(reset=True), "onnection"),

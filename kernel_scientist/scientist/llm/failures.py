@@ -2,6 +2,7 @@
 
 import contextlib
 import email.utils
+import html
 import json
 import random
 import re
@@ -30,6 +31,12 @@ CONTEXT = ("context length", "context window", "maximum context", "prompt is too
 """Words with which servers say that a prompt is too long."""
 NAMES = re.compile(r"^(?:(?:litellm\.)?\w+Error: )+(?:\w+Exception - )?")
 """Pattern of the names of errors with which litellm begins its messages, several times over."""
+PAGE, TAGS = (
+    re.compile(r"<!doctype\s+html|<html\b", re.I),
+    re.compile(r"<style\b.*?(?:</style>|$)|<[^>]*>?", re.I | re.S),
+)
+OF_PAGE = 100
+"""Characters of the text of a page."""
 MOST = 300
 """Characters of a server's own words."""
 
@@ -99,7 +106,10 @@ def _status(error: Mapping[object, object]) -> int:
 
 
 def _words(text: str) -> str:
-    """Return a server's words in one line of printable characters."""
+    """Return a server's words in one line of printable characters; of a page in HTML the first of its text."""
+    if found := PAGE.search(text := text[: 10 * MOST]):
+        shown = " ".join(html.unescape(TAGS.sub(" ", text[found.start() :])).split())
+        text = f"{text[: found.start()]} a page in HTML: {shown[:OF_PAGE]}"
     return " ".join("".join(c if c.isprintable() else " " for c in text[: 10 * MOST]).split())[:MOST]
 
 
