@@ -18,7 +18,9 @@ from kernel_scientist.gpu.toolchains.hip import Toolchain
 from kernel_scientist.gpu.toolchains.sources import hipified, joined
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport
+from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import confine
+from kernel_scientist.sandbox.failure import KernelFailure
 
 MEMORY_BYTES = 16 << 30
 """Address space: the precompiled headers are mapped."""
@@ -54,7 +56,7 @@ def build(request: ExtensionRequest, assembly: str, timeout_s: float = 120) -> B
     """Compile and link an extension's host code, or return the earlier build.
 
     assembly: its device code. The compiler's errors are in the report, not an exception. Raises SetupError if this
-    machine lacks the compiler, or a header of ROCm that the code needs.
+    machine lacks the compiler, KernelFailure (infrastructure) if it lacks a header that the code needs.
     """
     tools = hip.find()
     if isinstance(tools, str):
@@ -103,7 +105,7 @@ class _Job:
     def built(self, assembly: str, scratch: Path) -> Built:
         """Compile in one piece, or as torch does, or with all of torch's headers, as the messages suggest.
 
-        Raises SetupError if it fails and a header of ROCm that it includes is not installed.
+        Raises KernelFailure (infrastructure) if it fails and a header of ROCm that it includes is not installed.
         """
         texts = units.of(self.request)
         pieces = texts.whole()
@@ -114,7 +116,7 @@ class _Job:
         if not objects and _TORCHS.search(log):
             log, objects = self._compiled(pieces, True, scratch)
         if not objects and self.lacking:
-            raise SetupError(_lacks(self.lacking, log))
+            raise KernelFailure(Verdict.INFRASTRUCTURE, _lacks(self.lacking, log))
         return self._linked(objects, assembly, scratch) if objects else Built(None, self._report(log, ok=False))
 
     def _compiled(self, pieces: list[str], whole: bool, scratch: Path) -> tuple[str, list[str]]:

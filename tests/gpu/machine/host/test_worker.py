@@ -148,9 +148,10 @@ def test_a_library_that_host_code_alone_needs_is_said_to_be_missing(driver: Driv
     host = '"""#include <rocblas/none.h>\nvoid copy(torch::Tensor x, torch::Tensor out);\nnone_handle one;\n"""'
     source = SEED.replace('"void copy(torch::Tensor x, torch::Tensor out);"', host)
     assert source != SEED
-    with pytest.raises(SetupError) as failure:
+    with pytest.raises(KernelFailure) as failure:
         executed(driver, source)
     said = str(failure.value)
+    assert failure.value.verdict == "infrastructure"
     assert re.search(r"<rocblas/none\.h> is not installed here \(\S+\[0\], line 1\); ", said), said
     assert re.search(r"the first error without it: unknown type name 'none_handle' \(\S+\[0\], line 3\)$", said), said
     assert "\n" not in said
