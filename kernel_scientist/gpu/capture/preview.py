@@ -68,8 +68,12 @@ def compiled(found: Inspection, timeout_s: float) -> CompileReport:
         return report
     arch = found.gpu.arch
     done = [_build(build, arch, timeout_s) for build in builds]
-    if missing := next((one.missing for one in done if one.missing), ""):
-        raise KernelFailure(Verdict.INFRASTRUCTURE, f"it cannot be compiled on this machine: {missing}")
+    for one, build in zip(done, builds, strict=True):
+        if one.missing:
+            # the first error may be a mistake of the submission's: what it includes it need not use
+            said = messages.summary(one.log, build.name, build.sources, found.source)
+            words = f"{one.missing}; the first error without it: {said}" if said else one.missing
+            raise KernelFailure(Verdict.INFRASTRUCTURE, f"it cannot be compiled on this machine: {words}")
     logs = [_told(one, build, found.source) for one, build in zip(done, builds, strict=True)]
     objects = [code for one in done if one.ok for code in _objects(one.assembly)]
     text = "\n".join(source for build in builds for source in build.sources)

@@ -58,6 +58,7 @@ REPLACED = re.compile(
 OF_ROCM = (
     *("hip/", "rocwmma/", "hipcub/", "rocprim/", "rocthrust/", "thrust/", "cub/", "ck/", "ck_tile/", "rocblas/"),
     *("hipblas", "rocrand/", "hiprand/", "miopen/", "rccl/", "torch/", "ATen/", "c10/", "pybind11/", "omp.h"),
+    *("rocsparse/", "hipsparse", "rocsolver/", "hipsolver/", "rocfft/", "hipfft/", "hiptensor/", "roctracer/"),
 )
 """Prefixes of headers that come with ROCm or torch's ROCm build."""
 OF_TORCH = ("torch/", "ATen/", "c10/", "pybind11/")

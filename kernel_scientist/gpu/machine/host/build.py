@@ -18,7 +18,9 @@ from kernel_scientist.gpu.toolchains.hip import Toolchain
 from kernel_scientist.gpu.toolchains.sources import hipified, joined
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.evaluation import CompileReport
+from kernel_scientist.records.kernel import Verdict
 from kernel_scientist.sandbox import confine
+from kernel_scientist.sandbox.failure import KernelFailure
 
 MEMORY_BYTES = 16 << 30
 """Address space: the precompiled headers are mapped."""
@@ -43,6 +45,7 @@ LINKED = ("-ltorch", "-ltorch_cpu", "-lc10", "-ltorch_python")
 DEFINES = re.compile(r"-[DU][A-Za-z_].*", re.DOTALL)
 """Flags of a submission that matter to host code: the others are for speed or for the device. Libraries are not linked:
 a function of theirs that is called is missed when the module is loaded."""
+_ERROR = re.compile(r"^(?P<file>[^\s:]+):(?P<line>\d+):\d+: error: (?P<words>.*)$", re.MULTILINE)
 _REPEATED = re.compile(r"redefin|redeclar|already|ambiguous|conflicting|different|overload")
 """Errors of sources that repeat each other: torch compiles them apart."""
 _TORCHS = re.compile(r"'(torch|at|c10)::|in namespace '(torch|at|c10)'|'nn'|'torch/|undeclared identifier 'torch'")
@@ -53,7 +56,7 @@ def build(request: ExtensionRequest, assembly: str, timeout_s: float = 120) -> B
     """Compile and link an extension's host code, or return the earlier build.
 
     assembly: its device code. The compiler's errors are in the report, not an exception. Raises SetupError if this
-    machine lacks the compiler.
+    machine lacks the compiler, KernelFailure (infrastructure) if it lacks a header that the code needs.
     """
     tools = hip.find()
     if isinstance(tools, str):
@@ -78,7 +81,7 @@ def whole(request: ExtensionRequest, arch: str, timeout_s: float) -> Built:
         sources = [IMPLICIT, *request.cuda_sources] if request.headers else request.cuda_sources
         device = hip.compile_hip(hipified(joined(sources, request.name)), arch, request.cuda_cflags, timeout_s)
         if device.missing:
-            raise SetupError(f"it cannot be compiled on this machine: {device.missing}")
+            raise SetupError(_lacks(device.missing, device.log))
         if not device.ok:
             report = CompileReport(ok=False, compiler=device.compiler, seconds=device.seconds, log=device.log)
             return Built(None, report)
@@ -97,10 +100,13 @@ class _Job:
         self.std, self.place = std, place
         self.torch = hip.torch_headers()[0].parent / "lib"
         self.readable = (*tools.readable, *map(str, (self.torch, place, headers.INCLUDE, runtime)))
-        self.seconds = 0.0
+        self.seconds, self.lacking = 0.0, ""
 
     def built(self, assembly: str, scratch: Path) -> Built:
-        """Compile in one piece, or as torch does, or with all of torch's headers, as the messages suggest."""
+        """Compile in one piece, or as torch does, or with all of torch's headers, as the messages suggest.
+
+        Raises KernelFailure (infrastructure) if it fails and a header of ROCm that it includes is not installed.
+        """
         texts = units.of(self.request)
         pieces = texts.whole()
         log, objects = self._compiled(pieces, False, scratch)
@@ -109,6 +115,8 @@ class _Job:
             log, objects = self._compiled(pieces, False, scratch)
         if not objects and _TORCHS.search(log):
             log, objects = self._compiled(pieces, True, scratch)
+        if not objects and self.lacking:
+            raise KernelFailure(Verdict.INFRASTRUCTURE, _lacks(self.lacking, log))
         return self._linked(objects, assembly, scratch) if objects else Built(None, self._report(log, ok=False))
 
     def _compiled(self, pieces: list[str], whole: bool, scratch: Path) -> tuple[str, list[str]]:
@@ -126,8 +134,9 @@ class _Job:
                 report = self._run(command, path).report
                 return report.ok, report.log, report.seconds
 
-            (ok, log, _), _ = hip.without_unused(attempt, scratch)
+            (ok, log, _), lacking = hip.without_unused(attempt, scratch)
             if not ok:
+                self.lacking = lacking
                 return log, []
             objects.append(out)
         return "", objects
@@ -154,6 +163,14 @@ class _Job:
     def _defines(self) -> list[str]:
         given = flags.split([*self.request.cflags, *self.request.cuda_cflags])
         return [flag for flag in given if DEFINES.fullmatch(flag)]
+
+
+def _lacks(missing: str, log: str) -> str:
+    """Return a sentence on what this machine lacks, with the first error of the pass without it: that may be a mistake
+    of the submission's."""
+    error = _ERROR.search(log)
+    words = f"; the first error without it: {error['words']} ({error['file']}, line {error['line']})" if error else ""
+    return f"it cannot be compiled on this machine: {missing}{words}"
 
 
 def _refusal(request: ExtensionRequest) -> str:

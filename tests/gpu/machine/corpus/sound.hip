@@ -362,3 +362,40 @@ extern "C" __global__ void maximum_by_exchange(const int* x, int* y) {
     if (old == seen) break;
   }
 }
+//: byte_counters | | 2 x 128 | in char 4096; out int 64
+extern "C" __global__ void byte_counters(const signed char* x, int* y) {
+  __shared__ unsigned char seen[32][128];  // four lanes have their counters in one word
+  for (int v = 0; v < 32; v++) seen[v][threadIdx.x] = 0;
+  for (int i = 0; i < 16; i++) seen[x[(blockIdx.x * 128 + threadIdx.x) * 16 + i] & 31][threadIdx.x]++;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    int sum = 0;
+    for (int lane = 0; lane < 128; lane++) sum += seen[threadIdx.x][lane];
+    y[blockIdx.x * 32 + threadIdx.x] = sum;
+  }
+}
+//: tree_of_bytes | | 1 x 128 | in char 256; out char 256
+extern "C" __global__ void tree_of_bytes(const signed char* x, signed char* y) {
+  __shared__ signed char sums[256];  // a prefix sum; different waves change bytes of one word
+  int t = threadIdx.x, apart = 1;
+  sums[t] = x[t];
+  sums[t + 128] = x[t + 128];
+  for (int d = 128; d > 0; d >>= 1, apart *= 2) {
+    __syncthreads();
+    if (t < d) sums[apart * (2 * t + 2) - 1] += sums[apart * (2 * t + 1) - 1];
+  }
+  if (t == 0) sums[255] = 0;
+  for (int d = 1; d < 256; d *= 2) {
+    apart >>= 1;
+    __syncthreads();
+    if (t < d) {
+      int left = apart * (2 * t + 1) - 1, right = apart * (2 * t + 2) - 1;
+      signed char kept = sums[left];
+      sums[left] = sums[right];
+      sums[right] += kept;
+    }
+  }
+  __syncthreads();
+  y[t] = sums[t];
+  y[t + 128] = sums[t + 128];
+}

@@ -1,5 +1,6 @@
 """HIP submissions in the sandboxed worker: built outside, loaded there, executed by the machine."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -141,6 +142,25 @@ def test_a_library_that_is_not_here_is_said_to_be_missing(driver: Driver) -> Non
     included = SEED.replace("#include <hip", "#include <rocprim/none.hpp>\n#include <hip")
     with pytest.raises(SetupError, match=r"<rocprim/none\.hpp> is not installed here \(\S+\[1\], line 2\); "):
         executed(driver, included.replace("    long size = x.numel();", "    rocprim::go(); long size = x.numel();"))
+
+
+def test_a_library_that_host_code_alone_needs_is_said_to_be_missing(driver: Driver) -> None:
+    host = '"""#include <rocblas/none.h>\nvoid copy(torch::Tensor x, torch::Tensor out);\nnone_handle one;\n"""'
+    source = SEED.replace('"void copy(torch::Tensor x, torch::Tensor out);"', host)
+    assert source != SEED
+    with pytest.raises(KernelFailure) as failure:
+        executed(driver, source)
+    said = str(failure.value)
+    assert failure.value.verdict == "infrastructure"
+    assert re.search(r"<rocblas/none\.h> is not installed here \(\S+\[0\], line 1\); ", said), said
+    assert re.search(r"the first error without it: unknown type name 'none_handle' \(\S+\[0\], line 3\)$", said), said
+    assert "\n" not in said
+
+
+def test_an_error_beside_a_header_that_is_not_here_is_told(driver: Driver) -> None:
+    odd = SEED.replace("#include <hip", "#include <hipsparse/none.h>\n#include <hip").replace("x.numel()", "x.numel(")
+    with pytest.raises(SetupError, match=r"<hipsparse/none\.h> is not installed .* error without it: expected "):
+        executed(driver, odd)
 
 
 def test_a_header_that_is_not_here_and_not_used_is_not_missed(driver: Driver) -> None:
