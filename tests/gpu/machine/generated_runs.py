@@ -77,19 +77,43 @@ def disagreements(numbers: Sequence[int], levels: Sequence[str] = LEVELS) -> lis
     """Return where the kernels of these numbers differ from the host at a level, or are accused of something."""
     kernels = [generated(number) for number in numbers]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as several:
-        host = several.submit(_on_host, kernels, Path(folder))
-        codes = [several.submit(_in_machine, kernels, level) for level in levels]
-        own = host.result()
+        host = several.submit(on_host, kernels, Path(folder))
+        texts = [several.submit(assembly, kernels, level) for level in levels]
         found = list[Disagreement]()
-        for level, code in zip(levels, codes, strict=True):
-            found += _compared(kernels, own, code.result(), level)
+        for level, text in zip(levels, texts, strict=True):
+            found += compared(kernels, host.result(), text.result(), level)
     return found
 
 
-def _compared(kernels: Sequence[GeneratedKernel], own: ctypes.CDLL, code: Code, level: str) -> list[Disagreement]:
+def assembly(kernels: Sequence[GeneratedKernel], level: str) -> str:
+    """Compile for gfx942 at a level."""
+    made = hip.compile_hip(device_text(kernels), "gfx942", [*FLAGS, level], TIMEOUT_S)
+    assert made.ok, made.log[-4000:]
+    return made.assembly
+
+
+def on_host(kernels: Sequence[GeneratedKernel], folder: Path) -> ctypes.CDLL:
+    """Compile for the host with the same compiler."""
+    tools = hip.find()
+    assert not isinstance(tools, str), tools
+    source, made = folder / "kernels.cpp", folder / "kernels.so"
+    source.write_text(host_text(kernels))
+    flags = ("-O0", "-std=c++20", "-march=native", "-fno-math-errno", "-w", "-shared", "-fPIC", "-x", "c++", *FLAGS)
+    command = [tools.program, *flags, str(source), "-o", str(made), "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    assert not done.returncode, done.stderr[-4000:]
+    return ctypes.CDLL(str(made))
+
+
+def compared(kernels: Sequence[GeneratedKernel], own: ctypes.CDLL, text: str, level: str) -> list[Disagreement]:
+    """Return where what kernels give in the machine, as assembly of a level, differs from what they give on the host,
+    and what else is wrong with them."""
+    code = Code(harness.machine(), text)
+    lacks = {statement.mnemonic for statement in code.missing} - {"s_sendmsg"}  # -O0 keeps what calls the host, unused
+    assert not lacks, lacks
     # At -O0 there are few instructions between a load and its wait, and looking takes most of the time of a test.
-    lacks = static_checks.omissions(code.listing) if level != "-O0" else ()
-    found = [Disagreement(-1, level, f"a wait is missing: {one}") for one in lacks]
+    omitted = static_checks.omissions(code.listing) if level != "-O0" else ()
+    found = [Disagreement(-1, level, f"a wait is missing: {one}") for one in omitted]
     checks = Checks(code.library)
     for kernel in kernels:
         want, got = Data(kernel.number), Data(kernel.number)
@@ -117,28 +141,6 @@ def _checked(kernel: GeneratedKernel, code: Code, data: Data, checks: Checks) ->
     run = checks.run(launch, memory, Options(seed=kernel.number + 1))
     faults = [f"it is refused: {one.statement.mnemonic}" for one in run.result.findings]
     return faults + [f"it ended as {run.outcome.name}"] * bool(run.outcome)
-
-
-def _in_machine(kernels: Sequence[GeneratedKernel], level: str) -> Code:
-    made = hip.compile_hip(device_text(kernels), "gfx942", [*FLAGS, level], TIMEOUT_S)
-    assert made.ok, made.log[-4000:]
-    code = Code(harness.machine(), made.assembly)
-    lacks = {statement.mnemonic for statement in code.missing} - {"s_sendmsg"}  # -O0 keeps what calls the host, unused
-    assert not lacks, lacks
-    return code
-
-
-def _on_host(kernels: Sequence[GeneratedKernel], folder: Path) -> ctypes.CDLL:
-    """Compile for the host with the same compiler."""
-    tools = hip.find()
-    assert not isinstance(tools, str), tools
-    source, made = folder / "kernels.cpp", folder / "kernels.so"
-    source.write_text(host_text(kernels))
-    flags = ("-O0", "-std=c++20", "-march=native", "-fno-math-errno", "-w", "-shared", "-fPIC", "-x", "c++", *FLAGS)
-    command = [tools.program, *flags, str(source), "-o", str(made), "-lm"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
-    assert not done.returncode, done.stderr[-4000:]
-    return ctypes.CDLL(str(made))
 
 
 def _equal(a: Array, b: Array) -> Array:

@@ -12,12 +12,14 @@ import pytest
 
 from kernel_scientist.gpu.toolchains import hip
 from tests.gpu.machine.generated_kernels import generated
-from tests.gpu.machine.generated_runs import LEVELS, disagreements
+from tests.gpu.machine.generated_runs import LEVELS, assembly, compared, disagreements, on_host
 
 TOOLS = hip.find()
 pytestmark = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
-FEW, MANY, BATCH = 24, 10_000, 125
-"""Kernels of a usual run and of a long one, and of one file of the latter."""
+FEW, MANY = 20, 10_000
+"""Kernels of a usual run and of a long one."""
+BATCH = 125
+"""Kernels of one file of a long run. Each has 16 arrays, and a checking run tells 2047 of them apart."""
 ALL_LEVELS = 8
 """A long run compiles each file at -O3, and one of so many at the other levels too: -O0 takes most of the time."""
 
@@ -25,6 +27,14 @@ ALL_LEVELS = 8
 def test_a_few_kernels_agree_at_all_levels() -> None:
     found = disagreements(range(FEW))
     assert not found, "\n".join(str(one) for one in found)
+
+
+def test_a_wrong_instruction_is_found(tmp_path: Path) -> None:
+    kernels = [generated(number) for number in range(FEW)]
+    text, host = assembly(kernels, "-O3"), on_host(kernels, tmp_path)
+    for right, wrong in (("v_xor_b32", "v_or_b32"), ("v_bfe_i32", "v_bfe_u32"), ("ds_bpermute_b32", "ds_permute_b32")):
+        assert right in text
+        assert compared(kernels, host, text.replace(right, wrong), "-O3"), right
 
 
 def test_a_number_always_gives_the_same_kernel() -> None:
