@@ -10,17 +10,7 @@ import re
 from collections.abc import Sequence
 from types import MappingProxyType
 
-TYPES = MappingProxyType(
-    {
-        "i": "int",
-        "f": "float",
-        "w": "wide",
-        "d": "double",
-        "h": "short",
-        "b": "byte",
-        "z": "half",
-    }
-)
+TYPES = MappingProxyType({"i": "int", "f": "float", "w": "wide", "d": "double", "h": "short", "b": "byte", "z": "half"})
 """What the letters mean; the names that C++ lacks are those of `FUNCTIONS`."""
 UNIFORM = ("i8", "f8", "w8", "d8")
 FUNCTIONS = """
@@ -113,19 +103,9 @@ OPERATIONS = MappingProxyType(
             *("({w} << ({i} & 63))", "({w} >> ({i} & 63))", "(wide)((mask){w} >> ({i} & 63))", "(~{w})"),
             *("({i} < {i} ? {w} : {w})", "({w} < {w} ? {w} : {w})", "((mask){w} > (mask){w} ? {w} : {w})"),
             *("(wide){i}", "(wide)(unsigned){i}", "((wide){i} * {i})", "(wide)((mask)(unsigned){i} * (unsigned){i})"),
-            *(
-                "(hidden({w}) / (({i} & 1023) + 1))",
-                "(hidden({w}) % (({i} & 255) + 3))",
-                "quotient({w}, {w})",
-                "rest({w}, {w})",
-            ),
+            *("(hidden({w}) / (({i} & 1023) + 1))", "(hidden({w}) % (({i} & 255) + 3))", "quotient({w}, {w})"),
             *("((wide){i} * {i} + {w})", "whole({d})", "bits({d})", "(wide)__builtin_bswap64({w})", "({w} + {i})"),
-            *(
-                "quotient({w}, {w})",
-                "rest({w}, {w})",
-                "(wide)__builtin_clzll((mask){w} | 1u)",
-                "(wide)__builtin_ctzll((mask){w} | 256u)",
-            ),
+            *("rest({w}, {w})", "(wide)__builtin_clzll((mask){w} | 1u)", "(wide)__builtin_ctzll((mask){w} | 256u)"),
         ),
         "d": (
             *("({d} + {d})", "({d} - {d})", "({d} * {d})", "({d} / (1.5 + __builtin_fabs({d})))", "({d} / {d})"),
