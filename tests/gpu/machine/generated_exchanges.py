@@ -83,10 +83,12 @@ class Exchanges:
         )
 
     def _row(self, _: str) -> Exchange:
+        """Lanes of a row. It is `hidden`: clang-19 makes a conversion to fp64 with DPP of it, and then refuses that."""
         code, place = self.random.choice([*_DPP, *((hex(0x120 + k), f"(n & ~15) | ((n - {k}) & 15)") for k in (1, 5))])
+        sign = self.random.choice("+-&^")
         return Exchange(
-            f"l.i2 = __builtin_amdgcn_update_dpp(0, l.i1, {code}, 15, 15, true);",
-            f"put(all, &Lane::i2, [&](int n) {{ return all[{place}].i1; }});",
+            f"l.i2 = hidden(__builtin_amdgcn_update_dpp(0, l.i1, {code}, 15, 15, true) {sign} l.i0);",
+            f"put(all, &Lane::i2, [&](int n) {{ return all[{place}].i1 {sign} all[n].i0; }});",
         )
 
     def _votes(self, name: str) -> Exchange:

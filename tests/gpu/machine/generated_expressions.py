@@ -52,6 +52,8 @@ divides in fp32. That goes wrong in these cases, which LLVM mended in 2026, and 
 - Dividends of 23 or 24 bits (201186, 202753): v_rcp_f32 is documented to one unit of the last place. For 15000424 / 11
   the product of 15000424 and the fp32 number nearest to 1/11 is rounded up to 1363675, one more than the quotient.
 - The negative number of the largest magnitude, divided by -1 (203436, 204469).
+- Remainders of a byte that is the upper half of a short: `v_cvt_f32_ubyte1` converts the right byte, but the product of
+  quotient and divisor is then subtracted from the whole short, not from its upper half.
 
 `from_bytes` is one instruction here, because clang-19 finds it in a loop over bytes too, and makes mistakes there: it
 adds what is to be subtracted from the sum (198412), and takes bytes of the lower half of a wide number that has been
@@ -78,7 +80,7 @@ OPERATIONS = MappingProxyType(
             *("({i} < {i} ? {i} : {i})", "((unsigned){i} < (unsigned){i} ? {i} : {i})", "({f} < {f} ? {i} : {i})"),
             *("({w} < {w} ? {i} : {i})", "({d} >= {d} ? {i} : {i})", "({i} == {i} ? {i} : {i})"),
             *("quotient({i}, {i})", "rest({i}, {i})", "(hidden({i}) / (({i} & 1023) + 1))"),
-            *("(({i} & 0x3fffff) % (({i} & 255) + 3))", "(({i} << 10 >> 10) / (({i} & 511) + 1))"),
+            *("((hidden({i}) & 0x3fffff) % (({i} & 255) + 3))", "((hidden({i}) << 10 >> 10) / (({i} & 511) + 1))"),
             *("((hidden({i}) >> 1) / ({i} | 1))", "least({i}, {i})", "most({i}, {i})", "most(least({i}, {i}), {i})"),
             *("(int)(short){i}", "(int)(signed char){i}", "((int)((unsigned){i} << 7) >> 20)", "(({i} >> 5) & 0xff)"),
             *("(int)((wide){i} * {i} >> 32)", "(int)((mask)(unsigned){i} * (unsigned){i} >> 17)", "added({i}, {i})"),
@@ -127,7 +129,7 @@ OPERATIONS = MappingProxyType(
                 "(byte)({b} / (({b} & 7) + 1))",
                 "({b} < {b} ? {b} : {b})",
                 "(byte)({h} >> 8)",
-                "(byte)({b} % ({b} | 1))",
+                "(byte)(hidden((int){b}) % ({b} | 1))",
             ),
         ),
         "z": (

@@ -39,9 +39,12 @@ VECTORS = "".join(
 )
 DIGEST = """
 FN int digest(const Lane& l) {  // of all that a lane has computed, so that nothing is left out as unused
-  wide all = l.w1 * 3 + l.w2 * 5 + bits(l.d1) * 7 + bits(l.d2) * 11;
-  int some = l.i1 * 3 + l.i2 * 5 + bits(l.f1) * 7 + bits(l.f2) * 11 + l.h1 * 13 + l.h2 * 17 + l.b1 * 19 + l.b2 * 23;
-  return some + (int)(all ^ (all >> 32)) + bits((float)l.z1) * 29 + bits((float)l.z2) * 31;
+  wide wides[4] = { l.w1, l.w2, bits(l.d1), bits(l.d2) };
+  int some[10] = { l.i1, l.i2, bits(l.f1), bits(l.f2), l.h1, l.h2, l.b1, l.b2, bits((float)l.z1), bits((float)l.z2) };
+  int found = 1;
+  for (wide one : wides) found = found * 31 + (int)(one ^ (one >> 32));
+  for (int one : some) found = found * 31 + one;
+  return found;
 }
 """
 _RECORD = VECTORS + LANE + DIGEST
