@@ -340,3 +340,17 @@ extern "C" __global__ void maximum_by_exchange(const int* x, int* y) {
     if (old == seen) break;
   }
 }
+
+//: counts_in_its_own_memory | | 1 x 64 | out int 64
+extern "C" __global__ void counts_in_its_own_memory(int* out) {
+  volatile int rounds = 0;
+  bool more;
+  do {  // what differs from round to round lies in scratch alone, as in code without optimisation
+    int now = rounds;
+    asm volatile("v_add_u32 %0, 1, %0" : "+v"(now));
+    rounds = now;
+    more = now < 5000;
+    asm volatile("v_mov_b32 %0, 0" : "+v"(now));
+  } while (more);
+  out[threadIdx.x] = rounds;
+}
