@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from kernel_scientist.gpu.machine import findings, static_checks
+from kernel_scientist.gpu.machine import findings
 from kernel_scientist.gpu.machine.checking import Checks, Tensor
 from kernel_scientist.gpu.machine.code import Code
 from kernel_scientist.gpu.machine.dispatch import KernelLaunch, Options
 from kernel_scientist.gpu.machine.memory import Memory
-from kernel_scientist.gpu.machine.omission import Omission
 from kernel_scientist.gpu.toolchains import hip
 from kernel_scientist.gpu.toolchains.quoted_sources import Sources
 from tests.gpu.machine import harness
@@ -112,9 +111,7 @@ def compared(kernels: Sequence[GeneratedKernel], own: ctypes.CDLL, text: str, le
     code = Code(harness.machine(), text)
     lacks = {statement.mnemonic for statement in code.missing} - {"s_sendmsg"}  # -O0 keeps what calls the host, unused
     assert not lacks, lacks
-    # At -O0 there are few instructions between a load and its wait, and looking takes most of the time of a test.
-    omitted = static_checks.omissions(code.listing) if level != "-O0" else ()
-    found = [Disagreement(-1, level, one.sentence) for one in omitted if not _of_clang_19(one)]
+    found = list[Disagreement]()
     checks = Checks(code.library)
     for kernel in kernels:
         want, got = Data(kernel.number), Data(kernel.number)
@@ -128,12 +125,6 @@ def compared(kernels: Sequence[GeneratedKernel], own: ctypes.CDLL, text: str, le
     return found + [
         Disagreement(int(one.kernel[1:]), level, f"{one.kind} in {one.where}: {one.note}") for one in accused
     ]
-
-
-def _of_clang_19(omission: Omission) -> bool:
-    """Whether clang-19 leaves this wait out: it does not see that an instruction that preserves a part of a register
-    reads what another one has just written into another part (LLVM's pull request 100276)."""
-    return "UNUSED_PRESERVE" in omission.statement.operands and "dst_sel" in omission.cause.operands
 
 
 def _checked(kernel: GeneratedKernel, code: Code, data: Data, checks: Checks) -> list[str]:
