@@ -55,8 +55,8 @@ divides in fp32. That goes wrong in these cases, which LLVM mended in 2026, and 
 - Remainders of a byte that is the upper half of a short: `v_cvt_f32_ubyte1` converts the right byte, but the product of
   quotient and divisor is then subtracted from the whole short, not from its upper half.
 
-So is the number of zeros at the end of a wide number: of `x | ~(wide)__builtin_ctzll(y)` clang-19 leaves the upper half
-of x as it is (`v_not_b32` and `v_or_b32` of the lower half alone).
+So is a wide number whose complement is taken: of `x | ~(wide)y`, with y an unsigned number of 32 bits, clang-19 leaves
+the upper half of x as it is (`v_not_b32` and `v_or_b32` of the lower half alone).
 
 `from_bytes` is one instruction here, because clang-19 finds it in a loop over bytes too, and makes mistakes there: it
 adds what is to be subtracted from the sum (198412), and takes bytes of the lower half of a wide number that has been
@@ -105,12 +105,12 @@ OPERATIONS = MappingProxyType(
         ),
         "w": (
             *("({w} + {w})", "({w} - {w})", "({w} * {w})", "({w} & {w})", "({w} | {w})", "({w} ^ {w})", "(-({w}))"),
-            *("({w} << ({i} & 63))", "({w} >> ({i} & 63))", "(wide)((mask){w} >> ({i} & 63))", "(~{w})"),
+            *("({w} << ({i} & 63))", "({w} >> ({i} & 63))", "(wide)((mask){w} >> ({i} & 63))", "(~hidden({w}))"),
             *("({i} < {i} ? {w} : {w})", "({w} < {w} ? {w} : {w})", "((mask){w} > (mask){w} ? {w} : {w})"),
             *("(wide){i}", "(wide)(unsigned){i}", "((wide){i} * {i})", "(wide)((mask)(unsigned){i} * (unsigned){i})"),
             *("(hidden({w}) / (({i} & 1023) + 1))", "(hidden({w}) % (({i} & 255) + 3))", "quotient({w}, {w})"),
             *("((wide){i} * {i} + {w})", "whole({d})", "bits({d})", "(wide)__builtin_bswap64({w})", "({w} + {i})"),
-            *("rest({w}, {w})", "(wide)__builtin_clzll((mask){w} | 1u)", "hidden((wide)__builtin_ctzll({w} | 256))"),
+            *("rest({w}, {w})", "(wide)__builtin_clzll((mask){w} | 1u)", "(wide)__builtin_ctzll({w} | 256)"),
         ),
         "d": (
             *("({d} + {d})", "({d} - {d})", "({d} * {d})", "({d} / (1.5 + __builtin_fabs({d})))", "({d} / {d})"),
