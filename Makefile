@@ -3,7 +3,7 @@
 # make test   lint, and the tests without those of   make slow         tests that take long: whole campaigns, servers in
 #             the two targets at the right                             service, every edit of the playbook executed
 # make lint   style, types, layers                   make adversarial  the cheats that `make test` leaves out
-# make soak   campaigns that are killed twenty times; every Triton edit compiled for gfx942
+# make soak   campaigns that are killed twenty times; every Triton edit compiled for gfx942; 10,000 generated kernels
 # make bench  measurements into benchmarks/results/  make gpu-check    everything that needs a GPU, in ten minutes
 # make chaos  servers, workers, disk and database fail at random moments of a campaign; every kernel is there once
 # make first-light  a GPU's first run in steps, each with its own result; ten minutes

@@ -66,6 +66,24 @@ def test_quotients_are_rounded_once(kind: str) -> None:
     assert not len(wrong), [(x[n], y[n], got[n], want[n]) for n in wrong[:8]] + [len(wrong)]
 
 
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_quotients_that_lose_few_digits_are_rounded_once(kind: str) -> None:
+    """Denormal quotients close to the least normal number: half of those that lose one digit lie between two numbers
+    when they are rounded to all digits first."""
+    v, s = random_image(WAVES, 3)
+    random, count = np.random.default_rng(4), WAVES * LANES
+    dtype, least = DTYPE[kind], np.finfo(DTYPE[kind]).minexp
+    a = np.ldexp(random.uniform(1, 2, count).astype(dtype), least + random.integers(0, 3, count)).astype(dtype)
+    b = np.ldexp(random.uniform(1, 2, count).astype(dtype), random.integers(0, 6, count)).astype(dtype)
+    put(v, 2, kind, raw(a, kind))
+    put(v, 4, kind, raw(b, kind))
+    (outcome,) = harness.run([Case(divide(kind), v, s)])
+    want, got = a / b, typed(loaded(outcome.v, 0, kind), kind)
+    assert (want < np.finfo(dtype).tiny).mean() > 0.5
+    wrong = np.flatnonzero(raw(got, kind) != raw(want, kind))
+    assert not len(wrong), [(a[n], b[n], got[n], want[n]) for n in wrong[:8]] + [len(wrong)]
+
+
 def scaled(x: Array, d: Array, n: Array) -> tuple[Array, Array]:
     """What v_div_scale gives for x, and its flag. Where the document scales a denominator beyond the range (1/d and n/d
     denormal), the quotient is right only if it is scaled down."""

@@ -66,6 +66,7 @@ struct Twins {
     u32 seen_pc = NOBODY, seen_epoch = 0, circle = 0;  // circle: the instruction at its end
     u64 seen_version = 0, seen_at = 0, visits = 0;
     std::vector<u32> seen;
+    std::vector<u8> seen_scratch;
 };
 
 struct CheckedGroup {

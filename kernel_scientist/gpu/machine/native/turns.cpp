@@ -10,7 +10,7 @@ constexpr u64 TURN = 1 << 16;
 bool Checker::notice(Twins& t) {
     const size_t words = t.registers_a.size();
     if (t.a.pc == t.seen_pc && t.seen_version == version_ && !std::memcmp(t.seen.data(), t.a.s, sizeof t.a.s) &&
-        !std::memcmp(t.seen.data() + SCALARS, t.a.v, words * 4)) {
+        !std::memcmp(t.seen.data() + SCALARS, t.a.v, words * 4) && t.seen_scratch == t.scratch_a) {
         t.stuck_version = version_, t.alone = t.seen_epoch == group_->epoch, t.circle = in_->number;
         return true;
     }
@@ -20,6 +20,7 @@ bool Checker::notice(Twins& t) {
     t.seen.resize(SCALARS + words);
     std::memcpy(t.seen.data(), t.a.s, sizeof t.a.s);
     std::memcpy(t.seen.data() + SCALARS, t.a.v, words * 4);
+    t.seen_scratch = t.scratch_a;  // a loop that is not optimised has its state there
     return false;
 }
 

@@ -124,12 +124,14 @@ template <class T> static void scale_division(Wave& wave, const Instruction& in)
 }
 // "v_div_fmas": a fused step, scaled back where "v_div_scale" set VCC: up if the quotient is large, else down.
 static f32 fused_by(f32 a, f32 b, f32 c, int by) { return f32(std::ldexp(to_odd(f64(a) * f64(b), f64(c)), by)); }
-// Where the scaled result is denormal, what the fused step lost decides how the kept digits are rounded.
+// Where the scaled result is denormal and what the fused step gave lies half way between two numbers, what that step lost
+// decides. Nowhere else does it matter that the result is rounded a second time.
 static f64 fused_by(f64 a, f64 b, f64 c, int by) {
-    const f64 near = __builtin_fma(a, b, c), scaled = std::ldexp(near, by);
-    if (std::ldexp(scaled, -by) == near || !std::isfinite(scaled)) return scaled;
+    const f64 near = __builtin_fma(a, b, c), scaled = std::ldexp(near, by), least = std::numeric_limits<f64>::denorm_min();
+    const f64 rest = std::isfinite(scaled) ? near - std::ldexp(scaled, -by) : 0;
+    if (rest == 0 || std::fabs(rest) != std::ldexp(least, -by - 1)) return scaled;
     const f64 product = a * b, lost = __builtin_fma(a, b, -product) + (product - (near - c));
-    return std::ldexp(lost == 0 ? near : to_odd(near, std::copysign(std::ldexp(std::fabs(near), -54), lost)), by);
+    return lost != 0 && (rest > 0) == (lost > 0) ? scaled + std::copysign(least, rest) : scaled;
 }
 template <class T> static void fuse_division(Wave& wave, const Instruction& in) {
     constexpr int by = sizeof(T) == 8 ? 128 : 64;

@@ -362,6 +362,7 @@ extern "C" __global__ void maximum_by_exchange(const int* x, int* y) {
     if (old == seen) break;
   }
 }
+
 //: byte_counters | | 2 x 128 | in char 4096; out int 64
 extern "C" __global__ void byte_counters(const signed char* x, int* y) {
   __shared__ unsigned char seen[32][128];  // four lanes have their counters in one word
@@ -398,4 +399,19 @@ extern "C" __global__ void tree_of_bytes(const signed char* x, signed char* y) {
   __syncthreads();
   y[t] = sums[t];
   y[t + 128] = sums[t + 128];
+}
+
+//: counts_in_its_own_memory | | 1 x 64 | out int 64
+extern "C" __global__ void counts_in_its_own_memory(int* out) {
+  volatile int rounds = 0;
+  bool more;
+  do {  // what differs from round to round lies in scratch alone, as in code without optimisation
+    int now = rounds;
+    asm volatile("v_add_u32 %0, 1, %0" : "+v"(now));
+    rounds = now;
+    more = now < 5000;
+    asm volatile("v_mov_b32 %0, 0" : "+v"(now));
+  } while (more);
+  out[threadIdx.x] = rounds;
+
 }
