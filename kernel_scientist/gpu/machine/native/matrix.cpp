@@ -3,37 +3,57 @@
 // Layouts: AMD, "AMD Matrix Instruction Calculator". The device's order of summation within an instruction is not
 // documented: products are added one by one in fp32, in ascending order of k, or in descending order where the launch
 // asks for it.
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 #include "lanes.h"
 
 namespace machine {
 
-// Elements of a source: how many lie in a lane, and how they become numbers.
+// A number of 8 bits with `MANTISSA` bits behind the point, without infinities and -0 (e4m3fnuz, e5m2fnuz). Without a
+// table and without branches, so that the compiler converts many at a time. `LEAST`: exponent of fp32's for exponent 0.
+template <int MANTISSA, u32 LEAST> static f32 of_8_bits(u32 code) {
+    const u32 magnitude = code & 127, least = LEAST << 23;
+    const f32 normal = as_f32((magnitude << (23 - MANTISSA)) + least), denormal = 2 * (normal - as_f32(least));
+    const u32 bits = std::bit_cast<u32>(magnitude >> MANTISSA ? normal : denormal) | (code & 128) << 24;
+    return as_f32(code == 128 ? 0x7fc00000u : bits);
+}
+
+// Elements of a source: how many lie in a word, how they become numbers, and whether the product of two is exact in fp32.
 struct AsF32 {
     static constexpr int PER_WORD = 1;
+    static constexpr bool EXACT = false;
     static f32 at(const u32* p, int e, int l) { return as_f32(p[e * LANES + l]); }
 };
 struct AsXf32 {  // the device reads 19 bits of each
     static constexpr int PER_WORD = 1;
+    static constexpr bool EXACT = false;  // it may be smaller than fp32's numbers
     static f32 at(const u32* p, int e, int l) { return as_f32(p[e * LANES + l] & 0xffffe000u); }
 };
 struct AsF16 {
     static constexpr int PER_WORD = 2;
+    static constexpr bool EXACT = true;
     static f32 at(const u32* p, int e, int l) { return f32(as_f16(u16(p[e / 2 * LANES + l] >> 16 * (e & 1)))); }
 };
 struct AsBf16 {
     static constexpr int PER_WORD = 2;
+    static constexpr bool EXACT = false;
     static f32 at(const u32* p, int e, int l) { return from_bf16(u16(p[e / 2 * LANES + l] >> 16 * (e & 1))); }
 };
 struct AsFp8 {
     static constexpr int PER_WORD = 4;
-    static f32 at(const u32* p, int e, int l) { return FP8[p[e / 4 * LANES + l] >> 8 * (e & 3) & 255]; }
+    static constexpr bool EXACT = true;
+    static f32 at(const u32* p, int e, int l) { return of_8_bits<3, 119>(p[e / 4 * LANES + l] >> 8 * (e & 3) & 255); }
 };
 struct AsBf8 {
     static constexpr int PER_WORD = 4;
-    static f32 at(const u32* p, int e, int l) { return BF8[p[e / 4 * LANES + l] >> 8 * (e & 3) & 255]; }
+    static constexpr bool EXACT = true;
+    static f32 at(const u32* p, int e, int l) { return of_8_bits<2, 111>(p[e / 4 * LANES + l] >> 8 * (e & 3) & 255); }
 };
 struct AsI8 {
     static constexpr int PER_WORD = 4;
+    static constexpr bool EXACT = false;
     static i32 at(const u32* p, int e, int l) { return i8(p[e / 4 * LANES + l] >> 8 * (e & 3)); }
 };
 
@@ -42,13 +62,19 @@ static int moved(int lane, int pattern) {
     if (pattern < 4) return pattern == 0 ? lane : pattern == 3 ? (lane + 16) & 63 : (lane & 31) | (pattern == 2 ? 32 : 0);
     return (lane & 15) | (pattern - 4) * 16;
 }
-// Lane l of a source holds row or column l % size, and `per` consecutive values of k or those of one block.
-template <class As, class T> static void gather(T* to, const u32* from, int size, int k, int blocks, int pattern) {
-    const int groups = LANES / size, per = k * blocks / groups;
-    for (int l = 0; l < LANES; ++l) {
-        const int group = l / size, block = blocks > 1 ? group : 0, first = blocks > 1 ? 0 : group * per, source = moved(l, pattern);
-        for (int e = 0; e < per; ++e) to[(block * k + first + e) * size + l % size] = T(As::at(from, e, source));
+// Lane l of a source holds row or column l % SIZE, and PER consecutive values of k or those of one block.
+template <class As, class T, int SIZE, int K, int BLOCKS> static void gather(T* to, const u32* from, int pattern) {
+    constexpr int GROUPS = LANES / SIZE, PER = K * BLOCKS / GROUPS, WORDS = (PER + As::PER_WORD - 1) / As::PER_WORD;
+    alignas(64) u32 others[WORDS * LANES];
+    if (pattern) {
+        for (int n = 0; n < WORDS * LANES; ++n) others[n] = from[n / LANES * LANES + moved(n % LANES, pattern)];
+        from = others;
     }
+    for (int e = 0; e < PER; ++e)
+        for (int group = 0; group < GROUPS; ++group) {
+            const int row = BLOCKS > 1 ? group * K + e : group * PER + e;
+            for (int r = 0; r < SIZE; ++r) to[row * SIZE + r] = T(As::at(from, e, group * SIZE + r));
+        }
 }
 // One block of A serves 2^CBSZ blocks: the one that ABID numbers within them.
 template <class T> static void shared(T* a, int elements, int blocks, int cbsz, int abid) {
@@ -88,6 +114,47 @@ constexpr int FLOATS = 4;
 #endif
 typedef f32 Vector __attribute__((vector_size(4 * FLOATS)));
 
+// a * b + c. `EXACT`: the product is exact, so rounding once is the same as rounding twice.
+template <bool EXACT> static Vector sum_of(Vector a, Vector b, Vector c) {
+#if defined(__AVX512F__)
+    if constexpr (EXACT) return Vector(_mm512_fmadd_ps(__m512(a), __m512(b), __m512(c)));
+#elif defined(__FMA__)
+    if constexpr (EXACT) return Vector(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
+#endif
+    return c + a * b;
+}
+
+// One block of the result, of at least 16 columns, in fp32: x holds A by columns, y holds B by rows. Elements of `from` and
+// `to` lie as in registers; each is read before it is written.
+template <bool EXACT, int M, int N, int K, int BLOCKS>
+static void block_of(int block, const f32* x, const f32* y, const u32* from, f32 constant, u32* to, bool descending) {
+    // as many sums as the processor's registers hold
+    constexpr int columns = FLOATS == 16 ? N : 16, wide = columns / FLOATS, high = FLOATS == 16 ? 8 : 4;
+    for (int i = 0; i < M; i += high)
+        for (int j = 0; j < N; j += columns) {
+            Vector sum[high][wide];
+            int at[high];
+            for (int r = 0; r < high; ++r) {
+                const Place p = placed<M, N, BLOCKS>(block, i + r, j);
+                at[r] = p.reg * LANES + p.lane;
+                for (int w = 0; w < wide; ++w)
+                    if (from) std::memcpy(&sum[r][w], from + at[r] + FLOATS * w, sizeof(Vector));
+                    else sum[r][w] = constant - Vector{};  // -0 stays -0
+            }
+            for (int step = 0; step < K; ++step) {
+                const int k = descending ? K - 1 - step : step;
+                Vector row[wide];
+                for (int w = 0; w < wide; ++w) std::memcpy(&row[w], y + k * N + j + FLOATS * w, sizeof(Vector));
+                for (int r = 0; r < high; ++r) {
+                    const Vector factor = x[k * M + i + r] - Vector{};
+                    for (int w = 0; w < wide; ++w) sum[r][w] = sum_of<EXACT>(factor, row[w], sum[r][w]);
+                }
+            }
+            for (int r = 0; r < high; ++r)
+                for (int w = 0; w < wide; ++w) std::memcpy(to + at[r] + FLOATS * w, &sum[r][w], sizeof(Vector));
+        }
+}
+
 // Whether all elements of A and B are +0, as where a launch is counted without inputs. Then only +0 is added.
 template <class A, class B, int M, int N, int K, int BLOCKS> static bool all_zero(const u32* a, const u32* b) {
     u32 any = 0;
@@ -112,49 +179,33 @@ static void multiply(Wave& wave, const Instruction& in) {
     }
     alignas(64) T a[BLOCKS * K * M], b[BLOCKS * K * N], c[BLOCKS * M * N];
     if constexpr (SPARSE) gather_sparse<A>(a, wave.lanes(in.operand[1].index), wave.lanes(in.operand[3].index), M, K, in);
-    else gather<A>(a, wave.lanes(in.operand[1].index), M, K, BLOCKS, 0);
+    else gather<A, T, M, K, BLOCKS>(a, wave.lanes(in.operand[1].index), 0);
     if (!SPARSE && in.cbsz) shared(a, K * M, BLOCKS, in.cbsz, in.abid);
-    gather<B>(b, wave.lanes(in.operand[2].index), N, K, BLOCKS, in.blgp);
+    gather<B, T, N, K, BLOCKS>(b, wave.lanes(in.operand[2].index), in.blgp);
+    const bool descending = wave.group->launch.order.matrix_order;
+    if constexpr (std::is_same_v<T, f32> && N >= 16) {
+        const std::ptrdiff_t apart = from ? from - to : 0;
+        if (apart && std::abs(apart) < BLOCKS * M * N) {  // they overlap in part
+            std::memcpy(c, from, sizeof c);
+            from = reinterpret_cast<const u32*>(c);
+        }
+        for (int block = 0; block < BLOCKS; ++block)
+            block_of<A::EXACT && B::EXACT, M, N, K, BLOCKS>(block, a + block * K * M, b + block * K * N, from, as_f32(constant), to, descending);
+        return;
+    }
     for (int block = 0; block < BLOCKS; ++block)
         for (int i = 0; i < M; ++i)
             for (int j = 0; j < N; ++j) {
                 const Place p = placed<M, N, BLOCKS>(block, i, j);
-                c[(block * M + i) * N + j] = std::bit_cast<T>(from ? from[p.reg * LANES + p.lane] : constant);
-            }
-    const bool descending = wave.group->launch.order.matrix_order;
-    for (int block = 0; block < BLOCKS; ++block) {
-        T *x = a + block * K * M, *y = b + block * K * N, *z = c + block * M * N;
-        if constexpr (std::is_same_v<T, f32> && N >= 16) {
-            // as many sums as the processor's registers hold
-            constexpr int columns = FLOATS == 16 ? N : 16, wide = columns / FLOATS, high = FLOATS == 16 ? 8 : 4;
-            for (int i = 0; i < M; i += high)
-                for (int j = 0; j < N; j += columns) {
-                    Vector sum[high][wide];
-                    for (int r = 0; r < high; ++r)
-                        for (int w = 0; w < wide; ++w) std::memcpy(&sum[r][w], z + (i + r) * N + j + FLOATS * w, sizeof(Vector));
-                    for (int step = 0; step < K; ++step) {
-                        const int k = descending ? K - 1 - step : step;
-                        Vector row[wide];
-                        for (int w = 0; w < wide; ++w) std::memcpy(&row[w], y + k * N + j + FLOATS * w, sizeof(Vector));
-                        for (int r = 0; r < high; ++r) {
-                            const Vector factor = Vector{} + x[k * M + i + r];
-                            for (int w = 0; w < wide; ++w) sum[r][w] += factor * row[w];
-                        }
-                    }
-                    for (int r = 0; r < high; ++r)
-                        for (int w = 0; w < wide; ++w) std::memcpy(z + (i + r) * N + j + FLOATS * w, &sum[r][w], sizeof(Vector));
+                T sum = std::bit_cast<T>(from ? from[p.reg * LANES + p.lane] : constant);
+                for (int step = 0; step < K; ++step) {
+                    const int k = descending ? K - 1 - step : step;
+                    const T x = a[(block * K + k) * M + i], y = b[(block * K + k) * N + j];
+                    if constexpr (std::is_same_v<T, f32>) sum = __builtin_fmaf(x, y, sum);
+                    else sum = T(u32(sum) + u32(x) * u32(y));
                 }
-        } else {
-            for (int step = 0; step < K; ++step) {
-                const int k = descending ? K - 1 - step : step;
-                for (int i = 0; i < M; ++i)
-                    for (int j = 0; j < N; ++j) {
-                        if constexpr (std::is_same_v<T, f32>) z[i * N + j] = __builtin_fmaf(x[k * M + i], y[k * N + j], z[i * N + j]);
-                        else z[i * N + j] = T(u32(z[i * N + j]) + u32(x[k * M + i]) * u32(y[k * N + j]));
-                    }
+                c[(block * M + i) * N + j] = sum;
             }
-        }
-    }
     for (int block = 0; block < BLOCKS; ++block)
         for (int i = 0; i < M; ++i)
             for (int j = 0; j < N; ++j) {

@@ -413,5 +413,4 @@ extern "C" __global__ void counts_in_its_own_memory(int* out) {
     asm volatile("v_mov_b32 %0, 0" : "+v"(now));
   } while (more);
   out[threadIdx.x] = rounds;
-
 }
