@@ -197,15 +197,19 @@ static void multiply(Wave& wave, const Instruction& in) {
         for (int i = 0; i < M; ++i)
             for (int j = 0; j < N; ++j) {
                 const Place p = placed<M, N, BLOCKS>(block, i, j);
-                T sum = std::bit_cast<T>(from ? from[p.reg * LANES + p.lane] : constant);
-                for (int step = 0; step < K; ++step) {
-                    const int k = descending ? K - 1 - step : step;
-                    const T x = a[(block * K + k) * M + i], y = b[(block * K + k) * N + j];
-                    if constexpr (std::is_same_v<T, f32>) sum = __builtin_fmaf(x, y, sum);
-                    else sum = T(u32(sum) + u32(x) * u32(y));
-                }
-                c[(block * M + i) * N + j] = sum;
+                c[(block * M + i) * N + j] = std::bit_cast<T>(from ? from[p.reg * LANES + p.lane] : constant);
             }
+    for (int block = 0; block < BLOCKS; ++block)
+        for (int step = 0; step < K; ++step) {
+            const int k = descending ? K - 1 - step : step;
+            const T *x = a + (block * K + k) * M, *y = b + (block * K + k) * N;
+            T* z = c + block * M * N;
+            for (int i = 0; i < M; ++i)
+                for (int j = 0; j < N; ++j) {
+                    if constexpr (std::is_same_v<T, f32>) z[i * N + j] = __builtin_fmaf(x[i], y[j], z[i * N + j]);
+                    else z[i * N + j] = T(u32(z[i * N + j]) + u32(x[i]) * u32(y[j]));
+                }
+        }
     for (int block = 0; block < BLOCKS; ++block)
         for (int i = 0; i < M; ++i)
             for (int j = 0; j < N; ++j) {
