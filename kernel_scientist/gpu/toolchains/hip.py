@@ -140,7 +140,12 @@ def _attempt(arch: str, flags: list[str], tools: Toolchain, scratch: Path, timeo
     program = [tools.program, *base, *tools.includes(lite), *flags]
     command = confine.command([*program, "-o", out.name, "kernel.hip"], scratch, tools.readable)
     (ok, log, seconds), lacking = without_unused(lambda: run(command, scratch, timeout_s), scratch)
-    if not ok or not out.exists() or out.stat().st_size > TEXT_BYTES:
+    if ok and out.exists() and out.stat().st_size > TEXT_BYTES:
+        ok, log = (
+            False,
+            f"error: its assembly has {out.stat().st_size >> 20} MiB, and {TEXT_BYTES >> 20} may be read\n{log}",
+        )
+    if not ok or not out.exists():
         missing = _missing(log, arch, tools) or lacking
         if re.search(r"undeclared identifier '__builtin_amdgcn_", log):
             log += f"note: {tools.version} may be older than the builtin\n"

@@ -18,8 +18,9 @@ TOOLS = hip.find()
 pytestmark = pytest.mark.skipif(isinstance(TOOLS, str), reason=str(TOOLS))
 FEW, MANY = 20, 10_000
 """Kernels of a usual run and of a long one."""
-BATCH = 125
-"""Kernels of one file of a long run. Each has 16 arrays, and a checking run tells 2047 of them apart."""
+BATCH = 100
+"""Kernels of one file of a long run. Each has 16 arrays, and a checking run tells 2047 of them apart. At -O0 the
+assembly of so many has 26 MiB, and 32 may be read."""
 ALL_LEVELS = 8
 """A long run compiles each file at -O3, and one of so many at the other levels too: -O0 takes most of the time."""
 

@@ -413,6 +413,13 @@ def test_what_rocm_s_headers_assert_is_refused_with_the_submission_s_line(call: 
 
 
 @needs_hip
+def test_assembly_that_is_too_long_to_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hip, "TEXT_BYTES", 1 << 10)
+    got = compiled(VECTOR_ADD + "// for this test alone: its result may be kept\n")
+    assert not got.ok and re.match(r"error: its assembly has \d+ MiB, and \d+ may be read", got.log)
+
+
+@needs_hip
 def test_long_device_functions_become_part_of_their_kernel_as_with_hipcc() -> None:
     steps = "".join(f" x = x * {n}.5f + y; y = y * x - {n}.25f;" for n in range(400))
     function = "__device__ float steps(float x) { float y = x;" + steps + " return x + y; }"
