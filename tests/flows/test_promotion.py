@@ -110,7 +110,13 @@ def test_a_champion_that_was_promoted_meanwhile_stays(lab: Path, cli_here: Cli, 
 def test_champions_that_cannot_be_written_are_named_and_nothing_is_lost(
     lab: Path, cli: Cli, cli_here: Cli, prefect_api: str
 ) -> None:
-    (lab / "champions").write_text("a file in the place of the folder\n")
+    champions = lab / "champions"
+    champions.write_text("a file in the place of the folder\n")
+    early = cli(*RESUME, "--dry-run", PREFECT_API_URL=prefect_api)
+    assert early.returncode == 2 and f"error: cannot write to {champions}, where results come" in early.stderr
+    champions.unlink()
+    champions.mkdir()
+    (champions / "identity").write_text("a file in the place of the folder\n")
     done = cli(*RESUME, PREFECT_API_URL=prefect_api)
     said = without_progress(done.stderr)
     assert done.returncode == 2, done.stderr
@@ -118,7 +124,7 @@ def test_champions_that_cannot_be_written_are_named_and_nothing_is_lost(
     assert "Traceback" not in done.stderr and "waiting since" not in done.stderr
     before, (_, run) = confirmed(lab), run_of(lab)
     assert before and run.tags["ended"].startswith("it failed: cannot write the champion's file")
-    (lab / "champions").unlink()
+    (champions / "identity").unlink()
     done = cli_here(*RESUME, PREFECT_API_URL=prefect_api)
     assert done.returncode == 0, done.stderr
     assert confirmed(lab) == before and (standing(lab) / "card.json").exists()
