@@ -251,9 +251,9 @@ def _sums() -> dict[str, Row]:
         "v_fmac_f64": Row("f64", ("f64",) * 2, fma, "vop2", onto=True),
         "v_mac_f16": Row("f16", ("f16",) * 2, lambda a, b, c: a * b + c, "vop2", onto=True, high_unknown=True),
         "v_dot2c_f32_f16": Row("f32", ("pk", "pk"), _dot_f16, "vop2", onto=True, ulps=1 << 20, absolute=1e-2),
-        "v_dot2c_i32_i16": Row("i32", ("pk", "pk"), _dot(16, True), "vop2", onto=True),
-        "v_dot4c_i32_i8": Row("i32", ("pk", "pk"), _dot(8, True), "vop2", onto=True),
-        "v_dot8c_i32_i4": Row("i32", ("pk", "pk"), _dot(4, True), "vop2", onto=True),
+        "v_dot2c_i32_i16": Row("i32", ("u32", "u32"), _dot(16, True), "vop2", onto=True),
+        "v_dot4c_i32_i8": Row("i32", ("u32", "u32"), _dot(8, True), "vop2", onto=True),
+        "v_dot8c_i32_i4": Row("i32", ("u32", "u32"), _dot(4, True), "vop2", onto=True),
     }
     for name, bits, signed in (
         ("4_i32_i8", 8, True),

@@ -60,3 +60,10 @@ def test_constants_by_the_type_of_their_operand() -> None:
         wide = "v[0:1]" in text
         got = int(outcome.v[0, 0, 5]) | (int(outcome.v[0, 1, 5]) << 32 if wide else 0)
         assert hex(got) == hex(want), text
+
+
+def test_constants_of_products_of_bytes_are_words() -> None:
+    v, s = random_image(1, 3)
+    (outcome,) = harness.run([Case("v_dot4c_i32_i8_e32 v0, 2.0, v2", v, s)])
+    high = loaded(v, 2, "u32").view(np.int32) >> 24  # 2.0 is 0x40000000, so 64 is the only factor
+    assert (loaded(outcome.v, 0, "u32").view(np.int32) == loaded(v, 0, "u32").view(np.int32) + 64 * high).all()

@@ -139,9 +139,11 @@ template <class T> static void dot_halves(Wave& wave, const Instruction& in) {
     }
     blend(wave.lanes(in.operand[0].index), out, wave.exec());
 }
-// The forms of VOP2 have the addend in their destination.
+// The forms of VOP2 have the addend in their destination. Constants are pairs of halves to those that multiply halves, and
+// words to those that multiply integers.
 template <class D, class F> static void DOT_ONTO(const char* name, F) {
-    rows().push_back({name, onto<F, D, u32, u32>, {type_of<D>(), Type::packed16, Type::packed16}});
+    constexpr Type source = std::is_same_v<D, i32> ? Type::u32 : Type::packed16;
+    rows().push_back({name, onto<F, D, u32, u32>, {type_of<D>(), source, source}});
 }
 
 static const bool there = [] {
