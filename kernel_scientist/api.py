@@ -22,6 +22,7 @@ from kernel_scientist.records.comparison_result import ComparisonResult
 from kernel_scientist.records.compilation import CompilationResult
 from kernel_scientist.records.control_result import ControlResult
 from kernel_scientist.records.evidence import EvidenceResult, VerificationResult
+from kernel_scientist.records.overrides import names
 from kernel_scientist.records.params import load
 from kernel_scientist.records.problem_result import (
     Admission,
@@ -330,7 +331,7 @@ def _named(problem: str | None, target: str | None) -> dict[str, str]:
 
 
 def _names_problem(problem: str | None, overrides: Sequence[str]) -> bool:
-    return problem is not None or any(one.partition("=")[0].strip() == "problem" for one in overrides)
+    return problem is not None or names(overrides, "problem")
 
 
 def _overriding(named: dict[str, str]) -> list[str]:

@@ -29,10 +29,6 @@ class ParamOptions:
 
         return params.load(self.params_file, self.overrides)
 
-    def names(self, key: str) -> bool:
-        """Whether --set names a parameter."""
-        return any(one.partition("=")[0].strip() == key for one in self.overrides)
-
     @property
     def settings(self) -> dict[str, Any]:
         """The options as arguments of `kernel_scientist.api`."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kernel_scientist.cli.common import JSON, ParamOptions, not_empty, with_params
+from kernel_scientist.records import overrides
 from kernel_scientist.records.errors import SetupError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def watch(campaign: str | None, once: bool, every: float, call: ParamOptions, as
     from kernel_scientist.report import output, status
 
     given, console = call.params(), Console()
-    uri, problem = str(given.tracking.uri), str(given.problem) if call.names("problem") else ""
+    uri, problem = str(given.tracking.uri), str(given.problem) if overrides.names(call.overrides, "problem") else ""
     screen = _screen(uri, campaign, problem)
     if as_json:
         click.echo(json.dumps(screen.model_dump(mode="json"), indent=1))

@@ -36,6 +36,11 @@ def apply(values: dict[str, Any], override: str) -> str:
     return ".".join(parts)
 
 
+def names(overrides: Iterable[str], key: str) -> bool:
+    """Whether one of some overrides is of this parameter."""
+    return any(one.partition("=")[0].strip() == key for one in overrides)
+
+
 def of(key: str, text: str) -> str:
     """Return the override that gives a parameter the value with this text, as `str` writes it."""
     try:

@@ -158,3 +158,4 @@ def test_params_yaml_is_put_back_after_a_run_that_was_stopped_or_killed(tmp_path
     after = subprocess.run(["make", "run"], cwd=lab, env=env, capture_output=True, text=True)
     assert ("params.yaml is put back" in after.stderr) == (number is signal.SIGKILL), after.stderr
     assert (lab / "params.yaml").read_text() == "problem: one  # a remark\ntarget: cpu\n"
+    assert not (lab / ".cache/run.pid").exists()

@@ -184,6 +184,10 @@ def test_the_running_campaign_of_this_folder_comes_first(lab: Path, cache: Path,
     (cache / "campaigns" / "broken.json").write_text("{")
     assert seen(cli_here).status.campaign == "running"
     assert seen(cli_here, "ended").status.state == "finished"
+    status.write(bare("other", lab, state="finished", problem="softmax"))
+    assert seen(cli_here, "--set", "problem=softmax").status.campaign == "other"
+    done = cli_here("watch", "--set", "problem=rmsnorm")
+    assert done.returncode == 2 and "there is no campaign of rmsnorm in this folder" in done.stderr
 
 
 def test_a_terminal_is_refreshed_until_the_campaign_ends(lab: Path, cache: Path) -> None:
