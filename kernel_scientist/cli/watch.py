@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from kernel_scientist.cli.common import JSON, ParamOptions, not_empty, with_params
-from kernel_scientist.records import overrides
 from kernel_scientist.records.errors import SetupError
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ def watch(campaign: str | None, once: bool, every: float, call: ParamOptions, as
     from rich.console import Console
     from rich.live import Live
 
+    from kernel_scientist.records import overrides
     from kernel_scientist.report import output, status
 
     given, console = call.params(), Console()
