@@ -32,25 +32,23 @@ TESTS = pytest -q -m "(alone or gpu) and $(1) and $(USUAL)" $(ALONE) && \
 .PHONY: run test slow check adversarial soak chaos lint bench bench-model first-light gpu-check prompts docs screenshots ui install clean
 
 # PROBLEM replaces the parameter `problem` while DVC runs. params.yaml is put back afterwards, also when the run is stopped;
-# after one that was killed the next run does it.
+# after one that was killed the next run does it. A run holds a lock; processes that are being killed get five seconds to go.
 OTHERS = sed '/^problem: /d'
-PUT_BACK = if [ -f .cache/params.yaml ] && [ -f .cache/run.pid ]; then \
-	if grep -qs '^State:.[^ZX]' "/proc/$$(cat .cache/run.pid)/status"; then \
-		echo "error: make run PROBLEM=... is at work here, process $$(cat .cache/run.pid)" >&2; exit 2; \
-	elif [ "$$($(OTHERS) .cache/params.yaml)" = "$$($(OTHERS) params.yaml)" ]; then \
-		mv .cache/params.yaml params.yaml && rm .cache/run.pid && echo "params.yaml is put back: make run PROBLEM=... was killed" >&2; \
-	fi; fi
+LOCKED = mkdir -p .cache && exec 9>.cache/run.lock && \
+	{ flock -w 5 9 || { echo "error: make run is at work in this folder" >&2; exit 2; }; } && \
+	if [ -f .cache/params.yaml ] && [ "$$($(OTHERS) .cache/params.yaml)" = "$$($(OTHERS) params.yaml)" ]; then \
+		mv .cache/params.yaml params.yaml && echo "params.yaml is put back: make run PROBLEM=... was killed" >&2; \
+	fi
 
 run: install
-	@$(PUT_BACK)
 ifdef PROBLEM
 	@test -f problems/$(PROBLEM)/task.yml -o -f problems/$(PROBLEM).py || { \
 		echo "no problem $(PROBLEM); known: $$(kernel-scientist problems list | cut -d' ' -f1 | xargs)"; exit 2; }
-	@mkdir -p .cache && echo $$$$ >.cache/run.pid && cp params.yaml .cache/params.yaml && \
-	trap 'mv .cache/params.yaml params.yaml; rm .cache/run.pid' EXIT && trap 'exit 130' INT TERM HUP && \
+	@$(LOCKED) && cp params.yaml .cache/params.yaml && \
+	trap 'mv .cache/params.yaml params.yaml' EXIT && trap 'exit 130' INT TERM HUP && \
 	sed -i 's|^problem: [^ ]*|problem: $(PROBLEM)|' params.yaml && dvc repro
 else
-	@dvc repro
+	@$(LOCKED) && dvc repro
 endif
 
 test: lint
