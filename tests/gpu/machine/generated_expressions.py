@@ -17,6 +17,11 @@ FUNCTIONS = """
 typedef long long wide; typedef unsigned long long mask; typedef unsigned char byte; typedef _Float16 half;
 FN int hidden(int x);
 FN wide hidden(wide x);
+FN float hidden(float x);
+FN double hidden(double x);
+FN short hidden(short x);
+FN byte hidden(byte x);
+FN half hidden(half x);
 FN int from_bytes(int a, int b);
 FN int least(int a, int b) { return a < b ? a : b; }
 FN int most(int a, int b) { return a > b ? a : b; }
@@ -43,9 +48,20 @@ FN float as_bfloat(float x) { return (float)(__bf16)near(x); }
 FN int from_bytes(int a, int b) { return __builtin_amdgcn_sdot4(a, b, 0, false); }
 FN int hidden(int x) { asm("" : "+v"(x)); return x; }
 FN wide hidden(wide x) { asm("" : "+v"(x)); return x; }
+FN float hidden(float x) { asm("" : "+v"(x)); return x; }
+FN double hidden(double x) { asm("" : "+v"(x)); return x; }
+FN short hidden(short x) { asm("" : "+v"(x)); return x; }
+FN byte hidden(byte x) { return (byte)hidden((int)x); }
+FN half hidden(half x) { asm("" : "+v"(x)); return x; }
 """
-"""`hidden`: a dividend of which the compiler knows nothing. Where clang-19 knows that both numbers have few bits, it
-divides in fp32. That goes wrong in these cases, which LLVM mended in 2026, and no kernel has them:
+"""`hidden`: a value of which the compiler knows nothing, and which may differ between lanes. clang-19 goes wrong in
+these cases, and no kernel has them.
+
+What is the same in all lanes (a constant, or computed of such) lies in a scalar register, also where lanes go apart in
+a loop or leave a function early and meet again. All of them then read what the last one wrote, or what another branch
+wrote meanwhile. What is assigned in such a function is hidden.
+
+So are dividends: where clang-19 knows that both numbers have few bits, it divides in fp32. LLVM mended that in 2026:
 
 - Unsigned numbers that are the sign extension of some that have 24 bits or fewer (LLVM's pull request 196418).
   0xffffff80 / 0xffff8001 is divided as 2^32 / (2^32 - 2^15), and the quotient is 1.
@@ -74,6 +90,11 @@ FN int from_bytes(int a, int b) {
 }
 FN int hidden(int x) { return x; }
 FN wide hidden(wide x) { return x; }
+FN float hidden(float x) { return x; }
+FN double hidden(double x) { return x; }
+FN short hidden(short x) { return x; }
+FN byte hidden(byte x) { return x; }
+FN half hidden(half x) { return x; }
 """
 OPERATIONS = MappingProxyType(
     {

@@ -21,6 +21,7 @@ from tests.gpu.machine.generated_expressions import (
 GROUPS, CELLS, MOST_WIDTH = 2, 16, 4
 """Workgroups, cells of global atomic operations for each of their two types, elements that a lane loads at most."""
 LANES = GROUPS * GROUP
+_APART_SHARE = 0.6
 PARAMETERS = ", ".join(
     (
         *(f"const {name}* {kind}_in" for kind, name in TYPES.items()),
@@ -89,6 +90,7 @@ class _Generator:
     def __init__(self, number: int) -> None:
         self.number, self.random = number, random.Random(number)
         self.expressions = Expressions(self.random)
+        self.apart = False  # whether lanes may leave loops and the stage at different times
 
     def kernel(self) -> GeneratedKernel:
         """Return the kernel: lanes load, compute and exchange in turn, and store."""
@@ -135,7 +137,8 @@ class _Generator:
         return " ".join(lines)
 
     def _stage(self, name: str) -> Exchange:
-        """Return what each lane does on its own, in a function that it may leave early."""
+        """Return what each lane does on its own, in a function that it may leave early if lanes may go apart."""
+        self.apart = self.random.random() < _APART_SHARE
         lines = [self._assigned(kind, self.random.choice((2, 3)), ()) for kind in self.random.sample([*TYPES], 3)]
         lines += [self._statement(2, ()) for _ in range(self.random.randrange(1, 4))]
         text = f"FN void {name}(Lane& l) {{\n  " + "\n  ".join(lines) + "\n}\n"
@@ -143,16 +146,20 @@ class _Generator:
 
     def _assigned(self, kind: str, depth: int, more: tuple[str, ...]) -> str:
         """Return an assignment. Sums of numbers are kept finite, so that not all end as infinities."""
-        drawn = self.expressions.drawn(kind, depth, more)
+        drawn = self._value(kind, self.expressions.drawn(kind, depth, more))
         how = self.random.choice(("=", "^=", "+=") if kind in "iw" else ("=", "mix"))
         if how == "mix" and kind in "fd":
             keep = "near" if kind == "f" else "nearer"
             return f"l.{kind}1 = {keep}(l.{kind}1) * ({TYPES[kind]})0.5 + {keep}({drawn});"
         return f"l.{kind}1 {'=' if how == 'mix' else how} {drawn};"
 
+    def _value(self, kind: str, text: str) -> str:
+        """Return what is assigned for an expression (`hidden` says why)."""
+        return f"hidden(({TYPES[kind]})({text}))" if self.apart else text
+
     def _statement(self, depth: int, more: tuple[str, ...]) -> str:
         """Return a statement with others in it, which may be skipped or repeated for some lanes only."""
-        choice = self.random.randrange(7) if depth else 6
+        choice = self.random.choice((0, 1, 2, 3, 4, 5, 6) if self.apart else (0, 1, 2, 3, 5, 6)) if depth else 6
         if choice <= 1:
             return self._loop(depth, more)
         if choice == 2:
@@ -166,19 +173,23 @@ class _Generator:
             kind, size = self.random.choice([*TYPES]), self.random.choice((2, 4, 8))
             cells = ", ".join(self.expressions.drawn(kind, 1, more) for _ in range(size))
             place = f"{self.expressions.drawn('i', 1, more)} & {size - 1}"
-            return f"{{ {TYPES[kind]} some[{size}] = {{ {cells} }}; l.{kind}1 = some[{place}]; }}"
+            return (
+                f"{{ {TYPES[kind]} some[{size}] = {{ {cells} }}; l.{kind}1 = {self._value(kind, f'some[{place}]')}; }}"
+            )
         return self._assigned(self.random.choice("iiiffwdhbz"), 2, more)
 
     def _block(self, depth: int, more: tuple[str, ...]) -> str:
         return " ".join(self._statement(depth, more) for _ in range(self.random.randrange(1, 3)))
 
     def _loop(self, depth: int, more: tuple[str, ...]) -> str:
-        """Return a loop of at most seven rounds, often a different number in each lane."""
-        name = f"k{len(more)}"
-        rounds = self.random.choice(("l.i0 & 7", "l.i1 & 3", "3", "(l.i0 ^ l.i2) & 5", "l.i8 & 3", "l.b0 & 3"))
+        """Return a loop of at most seven rounds, often a different number in each lane if lanes may go apart."""
+        name, same = f"k{len(more)}", ("3", "l.i8 & 3")
+        rounds = self.random.choice(
+            ("l.i0 & 7", "l.i1 & 3", "(l.i0 ^ l.i2) & 5", "l.b0 & 3", *same) if self.apart else same
+        )
         leave = ""
         if self.random.random() < 0.3:
-            word = self.random.choice(("break", "continue"))
+            word = self.random.choice(("break", "continue")) if self.apart else "continue"
             leave = f"if ({self.expressions.condition((*more, name))}) {word}; "
         block = self._block(depth - 1, (*more, name))
         return f"for (int {name} = 0, end = {rounds}; {name} < end; ++{name}) {{ {leave}{block} }}"
