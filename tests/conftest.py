@@ -40,8 +40,9 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def without_progress(stderr: str) -> list[str]:
-    """The lines that a command printed, without those that say what it is doing."""
-    return [line for line in stderr.splitlines() if line.strip() and not line.endswith(" ...")]
+    """The lines that a command printed, without those that say what it is doing, or that something disturbs it."""
+    said = [line for line in stderr.splitlines() if line.strip() and not line.startswith("warning: ")]
+    return [line for line in said if not line.endswith(" ...")]
 
 
 def cpu_seconds() -> float:

@@ -1,5 +1,7 @@
 """What `optimize` will do: the plan of a new campaign or what is left of a recorded one, and whether it can."""
 
+import logging
+from functools import cache
 from typing import Any
 
 from kernel_scientist.campaign import agent_command, beginning, hidden_sizes, preflight, resuming
@@ -13,6 +15,10 @@ from kernel_scientist.records.params import Params
 from kernel_scientist.records.text import number_of
 from kernel_scientist.tracking.campaign_run import CampaignRun
 from kernel_scientist.tracking.mlflow_store import MlflowStore
+
+progress = logging.getLogger("kernel_scientist.progress")
+UNTIMED = "none: kernels are executed and checked, but only a GPU times them; target=model:mi300x predicts their times"
+"""What is said of Triton kernels on a CPU."""
 
 
 def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
@@ -35,6 +41,7 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
             return {**told, **_left(params, problem, store, run), "changed": changes or "nothing", "models": models}
         told |= {"resumes": resuming.nothing(params, problem, address, store)}
     first = beginning.new(params, problem, address, None)
+    untimed = params.language == "triton" and address.name == "cpu"
     planned = len(first) + params.search.generations * params.search.experiments
     return told | {
         "problem": problem.name,
@@ -42,7 +49,7 @@ def plan(params: Params, resume: bool | str = False) -> dict[str, Any]:
         "seeds": list(first.start.seeds),
         "champion": first.start.origin.words if first.start.origin else None,
         "kernels": min(planned, params.budget.kernels),
-        "timed_cases": [c.name for c in problem.profile(params.profile).benchmarks],
+        "timed_cases": UNTIMED if untimed else [c.name for c in problem.profile(params.profile).benchmarks],
         "models": models,
         "usd": costs.campaign_usd(params, problem, len(first), models),
         "budget_usd": params.budget.usd,
@@ -58,11 +65,18 @@ def require(params: Params, resume: bool | str = False) -> tuple[Problem, Addres
     store = resuming.existing(params, problem, address) if resume else None
     run = resuming.find(params, problem, address, resume, store) if resume else None
     try:
-        preflight.models(params)
+        for warning in preflight.models(params):
+            _say_once(warning)
     except SetupError:
         if store is None or run is None or _left(params, problem, store, run)["kernels_left"]:
             raise
     return problem, address
+
+
+@cache
+def _say_once(warning: str) -> None:
+    """A call is checked more than once: by the command, and by the flow, which others start too."""
+    progress.warning("%s", warning)
 
 
 def _left(params: Params, problem: Problem, store: MlflowStore, run: CampaignRun) -> dict[str, Any]:

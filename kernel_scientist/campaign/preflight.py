@@ -111,15 +111,20 @@ def _replies(folder: Path) -> None:
         raise SetupError(f"cannot write to {folder}, the store of models' replies (llm.replies): {reason}") from error
 
 
-def models(params: Params) -> None:
-    """Raise SetupError if no agent of a role of the campaign can be called: no server answers, it has not
-    the model, or a key is missing or refused."""
+def models(params: Params) -> list[str]:
+    """Return what is wrong with agents whose role has others that can be called.
+
+    Raises SetupError if no agent of a role of the campaign can be called: no server answers, it has not the model, or
+    a key is missing or refused; or if no replies are kept of the campaign whose replies are to be used.
+    """
     llm = params.llm
     if llm.replay:  # its replies are there already
-        return
+        _require_replies(environment.root() / llm.replies, llm.replay)
+        return []
     for blank in [name for name, key in os.environ.items() if name.endswith("API_KEY") and not key.strip()]:
         del os.environ[blank]  # litellm takes an empty key for one
     known: dict[str, str] = {}
+    told = list[str]()
     for name in agent_command.roles(params):
         role = llm.role(name)
         agents = [*role.models, *role.fallbacks]
@@ -129,6 +134,15 @@ def models(params: Params) -> None:
         reasons = [known[one.model_dump_json()] for one in agents]
         if all(reasons):
             raise SetupError(f"llm.{name}: {reasons[0]}")
+        told += [f"llm.{name}: {reason}; others replace it" for reason in dict.fromkeys(filter(None, reasons))]
+    return told
+
+
+def _require_replies(folder: Path, campaign: str) -> None:
+    from kernel_scientist.scientist.llm.response_cache import FILE, ResponseCache
+
+    if not (folder / FILE).exists() or not ResponseCache(folder).paid_by(campaign):
+        raise SetupError(f"llm.replay: no replies of a campaign {campaign} are kept in {folder}")
 
 
 def _unreachable(model: Model) -> str:

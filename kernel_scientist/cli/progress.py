@@ -22,7 +22,11 @@ class _Line(logging.Handler):
         self._timer.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a message, once the first second is over."""
+        """Show a warning on a line that stays; another message once the first second is over."""
+        if record.levelno >= logging.WARNING:
+            sys.stderr.write(("\r\033[K" if self._overwrite else "") + f"warning: {record.getMessage()}\n")
+            sys.stderr.flush()
+            return
         self._latest = record.getMessage()
         if self._due:
             self._show()

@@ -26,6 +26,7 @@ from kernel_scientist.records.errors import NO_REPLY, SetupError
 
 if TYPE_CHECKING:
     from kernel_scientist.records.campaign_result import CurvePoint
+    from kernel_scientist.records.params import Params
     from kernel_scientist.records.results import ValidationResult
 
 PROBLEM = text_option("--problem", "NAME", "The problem; default: that of params.yaml.")
@@ -82,7 +83,7 @@ def optimize(
         show(plan, as_json)  # a cost can be predicted without a store, and without a key
         checks = [*preflight.checks(params, preflight.resolve(params)[0]), preflight.prefect]
         if plan.get("kernels_left") != 0:  # else no model is called
-            checks.append(partial(preflight.models, params))
+            checks.append(partial(_models, params))
         sys.exit(2 if _failed(checks) else 0)
     terminal.outlast()
     with stopping.interruptible(), progress.shown(steps=False, quiet=quiet):
@@ -97,6 +98,14 @@ def optimize(
     if NO_REPLY in result.stopped and not result.tokens:
         sys.exit(1)
     sys.exit(0 if result.champion else EXIT_CODES.get(result.verdict or "", 1))
+
+
+def _models(params: "Params") -> None:
+    """Check the models; print what is wrong with some that others replace."""
+    from kernel_scientist.campaign import preflight
+
+    for warning in preflight.models(params):
+        click.echo(f"warning: {warning}", err=True)
 
 
 def _failed(checks: Iterable[Callable[[], None]]) -> int:

@@ -171,6 +171,31 @@ def test_a_model_that_cannot_be_called_is_named_before_anything_starts(
     assert "llm.writer: " in done.stderr
 
 
+def test_a_fallback_that_cannot_be_called_is_a_warning(cli_here: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    settings = ("--set", "problem=identity", "--set", "llm.writer={model: playbook, fallbacks: [openai/gpt-4o]}")
+    said = "warning: llm.writer: openai/gpt-4o needs a key in the variable OPENAI_API_KEY, which is not set"
+    planned = cli_here("optimize", "--dry-run", *settings)
+    assert planned.returncode == 0 and said in planned.stderr
+    stopped = cli_here("optimize", *settings, "--set", "budget.kernels=1")
+    assert stopped.stderr.count(said) == 1, stopped.stderr
+
+
+def test_a_campaign_whose_replies_are_to_be_used_has_some(cli_here: Cli) -> None:
+    settings = ("--set", "problem=identity", "--set", "llm.replay=nosuch", "--set", "llm.writer.model=openai/gpt-4o")
+    message = "llm.replay: no replies of a campaign nosuch are kept in "
+    refused = cli_here("optimize", *settings)
+    _one_sentence(refused.returncode, refused.stderr, message)
+    planned = cli_here("optimize", "--dry-run", *settings)
+    _one_sentence(planned.returncode, planned.stderr, message)
+
+
+def test_a_dry_run_says_that_a_cpu_does_not_time_triton(cli_here: Cli) -> None:
+    settings = ("--set", "problem=softmax", "--set", "language=triton", "--set")
+    assert "only a GPU times them" in cli_here("optimize", "--dry-run", *settings, "target=cpu").stdout
+    assert "only a GPU times them" not in cli_here("optimize", "--dry-run", *settings, "target=model:mi300x").stdout
+
+
 @pytest.mark.parametrize("blank", ["", " "])
 def test_an_empty_key_is_none(blank: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", blank)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, without_progress
 from tests.small_disk import on_a_disk_of
 
 BUILD = """
@@ -24,7 +24,7 @@ def test_a_disk_that_fills_during_a_build_is_infrastructure(tmp_path: Path) -> N
 def test_a_cache_without_room_is_named_before_anything_starts(tmp_path: Path) -> None:
     seed = str(ROOT / "problems/identity/seeds/cpp_blocked.py")
     done = on_a_disk_of("64k", tmp_path / "cache", "-m", "kernel_scientist", "evaluate", seed, "--problem", "identity")
-    (error,) = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
+    (error,) = without_progress(done.stderr)
     assert done.returncode == 2 and error.startswith(f"error: cannot write to {tmp_path}/cache")
     assert "No space left on device" in error
 
@@ -35,7 +35,7 @@ def test_a_campaign_whose_disk_has_too_little_room_does_not_start(lab: Path, ful
     before = sorted(lab.rglob("*"))
     call = ("-m", "kernel_scientist", "optimize", "--set", "problem=identity")
     done = on_a_disk_of("3m", lab / full, *call, **settings, PREFECT_HOME=str(lab / ".prefect"))
-    (error,) = [line for line in done.stderr.splitlines() if not line.endswith(" ...")]
+    (error,) = without_progress(done.stderr)
     assert done.returncode == 2 and error.startswith(f"error: there is too little room on the disk of {lab / full}: ")
     assert re.search(r": [123](\.\d+)? MB are free, and a campaign of 18 kernels takes up to \d\d MB \(", error)
     made = {file for file in set(lab.rglob("*")) - set(before) if file.name not in (full, ".cache")}
