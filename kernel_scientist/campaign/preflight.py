@@ -18,6 +18,7 @@ from kernel_scientist.records import disk, environment
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.kernel import Language
 from kernel_scientist.records.params import PLAYBOOK, WRITER, Model, Params
+from kernel_scientist.sandbox import device_queue
 
 LEAST_BYTES = 1 << 20
 """A cache folder without room for so much is full."""
@@ -41,6 +42,7 @@ def kernels(params: Params, files: Sequence[Path], is_named: bool) -> None:
     """
     sources = [read_kernel(file) for file in files]
     _require_cache()
+    _require_locks()
     problem, _ = resolve(params.model_copy(update={"language": language_of(sources[0])}))
     folder = files[0].resolve().parent
     owner = folder.parent
@@ -69,6 +71,7 @@ def checks(params: Params, problem: Problem) -> tuple[Callable[[], None], ...]:
     store = environment.tracking_uri(params.tracking.uri)
     return (
         _require_cache,
+        _require_locks,
         *(partial(_results, environment.root() / name) for name in ("champions", "reports")),
         partial(_seeds, problem, params.language),
         partial(_documents, params),
@@ -168,6 +171,15 @@ def _results(folder: Path) -> None:
         disk.try_folder(folder)
     except OSError as error:
         raise SetupError(f"cannot write to {folder}, where results come: {error.strerror}") from error
+
+
+def _require_locks() -> None:
+    try:
+        disk.try_folder(device_queue.made_folder())
+    except OSError as error:
+        raise SetupError(
+            f"cannot write to {device_queue.FOLDER}, the folder of this host's locks on devices: {error.strerror}"
+        ) from error
 
 
 def _require_cache() -> None:

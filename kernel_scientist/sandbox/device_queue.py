@@ -107,16 +107,21 @@ class Ticket:
         return waits and time.time() - self.alive_s < ASLEEP_S
 
 
+def made_folder() -> Path:
+    """Make the folder of tickets, and the one of locks around it, unless they exist; return it. May raise OSError."""
+    for folder in (FOLDER, FOLDER / QUEUE):
+        folder.mkdir(exist_ok=True)
+        with contextlib.suppress(PermissionError):  # another user's; it is world-writable already
+            folder.chmod(0o777)
+    return FOLDER / QUEUE
+
+
 class QueuePlace:
     """A place of this process in the queue, from asking for a device until it is given back."""
 
     def __init__(self, note: Note) -> None:
         """Take a place at the end of the queue."""
-        self.folder = FOLDER / QUEUE
-        for folder in (FOLDER, self.folder):
-            folder.mkdir(exist_ok=True)
-            with contextlib.suppress(PermissionError):  # another user's; it is world-writable already
-                folder.chmod(0o777)
+        self.folder = made_folder()
         self._number = next(_numbers)
         while True:
             self.order = f"{time.monotonic_ns():020d}-{os.getpid()}-{self._number}"

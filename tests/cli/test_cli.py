@@ -16,6 +16,7 @@ from kernel_scientist.campaign import preflight
 from kernel_scientist.cli import SECTIONS, main
 from kernel_scientist.records.errors import SetupError
 from kernel_scientist.records.params import Llm, Params
+from kernel_scientist.sandbox import device_queue
 from kernel_scientist.tracking.mlflow_store import MlflowStore
 from tests.conftest import ROOT, Cli, lab_environment, without_progress
 from tests.scientist.model_server import Response, serving
@@ -188,6 +189,17 @@ def test_a_campaign_whose_replies_are_to_be_used_has_some(cli_here: Cli) -> None
     _one_sentence(refused.returncode, refused.stderr, message)
     planned = cli_here("optimize", "--dry-run", *settings)
     _one_sentence(planned.returncode, planned.stderr, message)
+
+
+@pytest.mark.parametrize("command", ["evaluate", "optimize"])
+def test_a_folder_of_locks_that_cannot_be_written_is_named_at_once(
+    command: str, cli_here: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "locks").touch()
+    monkeypatch.setattr(device_queue, "FOLDER", tmp_path / "locks")
+    seed = [str(ROOT / "problems/identity/seeds/cpp_blocked.py")] if command == "evaluate" else []
+    refused = cli_here(command, *seed, "--set", "problem=identity")
+    _one_sentence(refused.returncode, refused.stderr, f"cannot write to {tmp_path}/locks, the folder of this host's")
 
 
 def test_a_dry_run_says_that_a_cpu_does_not_time_triton(cli_here: Cli) -> None:
