@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -20,15 +21,22 @@ NEGLIGIBLE_S = 0.05
 """A use that is shorter is not looked at more closely, and the shortest time between two looks."""
 
 
-class Usage(NamedTuple):
-    """How a process has spent its time so far, in seconds."""
+class Scheduled(NamedTuple):
+    """How a thread has spent its time so far, in seconds."""
 
     running_s: float
-    """CPU time of the main thread."""
+    """CPU time."""
     queued_s: float
-    """Time in which the main thread was ready to run, but the cores were busy."""
+    """Time in which it was ready to run, but the cores were busy."""
+
+
+class Usage(NamedTuple):
+    """How a process has spent its time so far."""
+
+    threads: Mapping[int, Scheduled]
+    """Its threads, but for those that have ended."""
     all_s: float
-    """CPU time of all threads, and of children that have ended."""
+    """CPU time of all threads, and of children that have ended, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +50,20 @@ class Process:
         return Path(f"/proc/{self.number}").exists()
 
     def usage(self) -> Usage:
-        """Return the times of the process; zeros if it has ended."""
-        folder = Path(f"/proc/{self.number}")
+        """Return the times of the process; none if it has ended."""
+        folder, threads = Path(f"/proc/{self.number}"), dict[int, Scheduled]()
         try:
             ticks = (folder / "stat").read_text().rpartition(")")[2].split()[11:15]  # user, system, those of children
-            running_ns, queued_ns, _ = map(int, (folder / "schedstat").read_text().split())
         except OSError:
-            return Usage(0, 0, 0)
+            return Usage({}, 0.0)
+        for task in (folder / "task").glob("*"):
+            with contextlib.suppress(OSError):  # it may end meanwhile
+                running_ns, queued_ns, _ = map(int, (task / "schedstat").read_text().split())
+                threads[int(task.name)] = Scheduled(running_ns / 1e9, queued_ns / 1e9)
         all_s = sum(map(int, ticks)) / TICKS_PER_S
-        return Usage(running_ns / 1e9 or all_s, queued_ns / 1e9, all_s)  # 0: this system does not count
+        if not any(thread.running_s for thread in threads.values()):  # this system does not count
+            threads[self.number] = Scheduled(all_s, 0.0)
+        return Usage(threads, all_s)
 
     def has_children(self) -> bool:
         """Whether the process has children, including adopted orphans (`lifetime.adopt_orphans`)."""
@@ -102,7 +115,7 @@ class TimeLimit:
     """A limit that begins now. For a GPU's worker it is one of elapsed time, because there waiting is the work."""
 
     def __init__(self, process: Process, seconds: float, on_gpu: bool) -> None:
-        """`seconds`: of CPU time of the main thread, or on average per core; of waiting, `WAITING` times as much."""
+        """`seconds`: of CPU time of a thread, or on average per core; of waiting, `WAITING` times as much."""
         self.process, self.seconds, self.on_gpu = process, seconds, on_gpu
         self._start_s, self._before = time.monotonic(), process.usage()
 
@@ -120,10 +133,10 @@ class TimeLimit:
         elapsed_s = time.monotonic() - self._start_s
         if self.on_gpu or elapsed_s <= NEGLIGIBLE_S:
             return elapsed_s
-        running_s, queued_s, all_s = self._usage()
-        displaced_s = max(0.0, queued_s - (all_s - running_s))  # by others than its own threads
-        waited_s = elapsed_s - running_s - displaced_s
-        return max(running_s, all_s / len(os.sched_getaffinity(0)), waited_s / WAITING)
+        threads, all_s = self._usage()
+        longest_s = max((thread.running_s for thread in threads), default=0.0)
+        waited_s = elapsed_s - max((_ready_s(thread, all_s) for thread in threads), default=0.0)
+        return max(longest_s, all_s / len(os.sched_getaffinity(0)), waited_s / WAITING)
 
     def left_s(self) -> float:
         """Return the least time in which the limit could be used up, at least `NEGLIGIBLE_S`; 0 if it is."""
@@ -136,16 +149,26 @@ class TimeLimit:
         """Say how the worker used up its limit."""
         if self.on_gpu:
             return f"took longer than {self.seconds:g} s"
-        running_s, _, all_s = self._usage()
-        cpu_s = max(0.0, running_s, all_s)  # all_s is counted in ticks; zeros come from a process that has ended
+        threads, all_s = self._usage()
+        cpu_s = max(0.0, all_s, *(thread.running_s for thread in threads))  # all_s is counted in ticks
         if cpu_s >= self.seconds:
             return f"used more than {self.seconds:g} s of CPU time"
         elapsed_s = time.monotonic() - self._start_s
         return f"did not finish: it waited, using {cpu_s:.1f} s of CPU time in {elapsed_s:.0f} s"
 
-    def _usage(self) -> tuple[float, float, float]:
+    def _usage(self) -> tuple[list[Scheduled], float]:
+        """Return the threads' times since the limit began, and the CPU time of all, which may be less than before."""
         now, before = self.process.usage(), self._before
-        return now.running_s - before.running_s, now.queued_s - before.queued_s, now.all_s - before.all_s
+        none = Scheduled(0.0, 0.0)
+        pairs = [(thread, before.threads.get(number, none)) for number, thread in now.threads.items()]
+        return [
+            Scheduled(a.running_s - b.running_s, a.queued_s - b.queued_s) for a, b in pairs
+        ], now.all_s - before.all_s
+
+
+def _ready_s(thread: Scheduled, all_s: float) -> float:
+    """Return how long a thread ran or was kept from it by others than its own process's threads, in seconds."""
+    return thread.running_s + max(0.0, thread.queued_s - (all_s - thread.running_s))
 
 
 def signal_name(number: int) -> str:

@@ -202,7 +202,8 @@ class Watching(Driver):
         self.used_ns[worker] = []
 
     def row(self, worker: WorkerClient, *arguments: Any, **named: Any) -> Any:
-        before = {other: cpu_ns(other) for other in self.used_ns if other is not worker and other.process.exists()}
+        others = [other for other in self.used_ns if other is not worker and other.sock.fileno() >= 0]  # not closed
+        before = {other: cpu_ns(other) for other in others}
         row = super().row(worker, *arguments, **named)
         for other, used in before.items():
             self.used_ns[other].append(cpu_ns(other) - used)

@@ -70,7 +70,9 @@ def test_a_busy_machine_is_no_timeout(driver: Driver, source: str) -> None:
 
 
 @pytest.mark.usefixtures("busy")
-@pytest.mark.parametrize(("body", "words"), [(SPIN, COMPUTED), (SLEEP, WAITED)], ids=["spins", "sleeps"])
+@pytest.mark.parametrize(
+    ("body", "words"), [(SPIN, COMPUTED), (SPIN_ASIDE, COMPUTED), (SLEEP, WAITED)], ids=["spins", "aside", "sleeps"]
+)
 def test_a_hang_is_a_timeout_on_a_busy_machine(driver: Driver, body: str, words: str) -> None:
     with pytest.raises(KernelFailure, match=f"its call {words}") as caught:
         call(driver, kernel(called=body))
