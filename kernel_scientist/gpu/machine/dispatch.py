@@ -19,10 +19,15 @@ Grid = tuple[int, int, int]
 ORDER = np.dtype(
     [("arguments", "u8"), ("grid", "u4", 3), ("block", "u4", 3), ("entry", "u4"), ("registers", "u4"),
      ("lds_bytes", "u4"), ("scratch_bytes", "u4"), ("first_scalars", "u4"), ("scalars", "u4", 32), ("group_ids", "u4"),
-     ("flush", "u4"), ("threads", "u4"), ("shuffle", "u4"), ("seed", "u8"), ("most", "u8"), ("first_group", "u4"),
-     ("groups", "u4"), ("chosen", "u8"), ("matrix_order", "u4"), ("cooperative", "u4"), ("counting", "u8"),
-     ("slice", "u4"), ("together", "u4"), ("resident", "u4"), ("sharing", "u4")], align=True,
+     ("item_ids", "u4"), ("mode", "u4"), ("threads", "u4"), ("shuffle", "u4"), ("seed", "u8"), ("most", "u8"),
+     ("first_group", "u4"), ("groups", "u4"), ("chosen", "u8"), ("matrix_order", "u4"), ("cooperative", "u4"),
+     ("counting", "u8"), ("slice", "u4"), ("together", "u4"), ("resident", "u4"), ("sharing", "u4")], align=True,
 )  # fmt: skip
+MODE = MappingProxyType({
+    "float_round_mode_32": (0, 0), "float_round_mode_16_64": (2, 0), "float_denorm_mode_32": (4, 0),
+    "float_denorm_mode_16_64": (6, 3), "dx10_clamp": (8, 1), "ieee_mode": (9, 1), "fp16_overflow": (23, 0),
+})  # fmt: skip
+"""Fields of the register MODE that a kernel's descriptor sets, with their first bits and what the assembler assumes."""
 SHARED_BASE, PRIVATE_BASE = 0x7FFF0001, 0x7FFF0002
 """Upper halves of addresses of LDS and scratch, as in `native/machine.h`."""
 HOST_CALLS = 0x7FFF0004 << 32
@@ -198,7 +203,8 @@ def _order(launch: KernelLaunch, segment: Array, packet: Array, options: Options
     described = kernel.descriptor
     ids = (described.get(f"system_sgpr_workgroup_id_{d}", int(d == "x")) for d in "xyz")
     order["group_ids"] = sum(1 << n for n, there in enumerate(ids) if there)
-    order["flush"] = int(described.get("float_denorm_mode_32", 3) != 3)
+    order["item_ids"] = (1 << 10 * (described.get("system_vgpr_workitem_id", 0) + 1)) - 1
+    order["mode"] = sum(described.get(field, usual) << bit for field, (bit, usual) in MODE.items())
     order["threads"], order["shuffle"], order["seed"] = max(1, options.threads), options.backwards, options.seed
     order["most"], order["matrix_order"] = options.most_instructions, options.descending_sums
     order["cooperative"], order["together"] = launch.cooperative, code.communicates

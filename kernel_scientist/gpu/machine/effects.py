@@ -63,10 +63,11 @@ class Effect:
 
     @property
     def stored(self) -> Span:
-        """Return the registers that a vector memory instruction stores."""
-        if self.unit not in (Unit.MEMORY, Unit.FLAT) or "_store_" not in self.name:
+        """Return the registers that a vector memory instruction stores, or exchanges with 64 bits of memory."""
+        swaps = self.name.endswith("_atomic_cmpswap_x2")
+        if self.unit not in (Unit.MEMORY, Unit.FLAT) or not (swaps or "_store_" in self.name):
             return range(0)
-        place = 0 if self.name.startswith(("buffer", "tbuffer")) else 1
+        place = 0 if self.name.startswith(("buffer", "tbuffer")) else 1 + bool(self.writes)
         return self.operands[place] if place < len(self.operands) else range(0)
 
 
@@ -82,9 +83,7 @@ _LDS_RETURNS = re.compile(r"ds_(?:read|b?permute|swizzle|consume|append|ordered)
 _NONE = re.compile(r"s_(?:cmp|bitcmp|setreg|setpc|rfe|set_gpr_idx|cbranch)|v_(?:nop|clrexcp)")
 """Instructions of the scalar and vector units that write no operand."""
 _TWO = re.compile(r"v_(?:(?:add|sub|subrev|addc|subb|subbrev)_co_|div_scale|mad_[ui]64|swap_)")
-_KEEPS = re.compile(
-    r"v_(?:(?:pk_)?fmac|mac_|dot\d+c|writelane|smfmac|swap|movrel)|s_(?:cmov|addk|mulk|bitset)|\w+_d16_hi"
-)
+_KEEPS = re.compile(r"v_(?:(?:pk_)?fmac|mac_|dot\d+c|writelane|smfmac|swap|movrel)|s_(?:cmov|addk|mulk|bitset)")
 """Instructions that read what they write to."""
 _READS_VCC = re.compile(r"v_div_fmas")
 

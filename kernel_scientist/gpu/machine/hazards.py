@@ -185,7 +185,8 @@ def _of_vector(one: Effect) -> Iterator[Need]:
         yield Need("scalar of vector", (EXEC, EXEC + 1), 4)
         yield Need("scalar of vector", tuple(n for n in one.operands[-1] if n >= SCALAR), 4)
     if any(modifier.startswith(_ACROSS) for modifier in one.modifiers):
-        yield Need("vector", tuple(one.operands[1]) if len(one.operands) > 1 else (), 2)
+        source = 2 if "_co_" in one.name else 1  # behind the carry
+        yield Need("vector", tuple(one.operands[source]) if len(one.operands) > source else (), 2)
         yield Need("scalar of vector", (EXEC, EXEC + 1), 5)
 
 

@@ -174,7 +174,7 @@ def rows() -> dict[str, Row]:
             ),
             f"v_rcp_{t}": Row(t, (t,), _by_f64(lambda x: 1 / x, True), "vop1", ulps=1),
             f"v_rsq_{t}": Row(t, (t,), _by_f64(lambda x: 1 / np.sqrt(x), True), "vop1", ulps=1),
-            f"v_sqrt_{t}": Row(t, (t,), _by_f64(np.sqrt), "vop1", ulps=1),
+            f"v_sqrt_{t}": Row(t, (t,), _by_f64(np.sqrt, True), "vop1", ulps=1),
         }
         exponents = {"f16": ("v_frexp_exp_i16_f16", "i16"), "f32": ("v_frexp_exp_i32_f32", "i32")}
         name, whole = exponents.get(t, ("v_frexp_exp_i32_f64", "i32"))

@@ -154,7 +154,9 @@ def _arithmetic() -> dict[str, Row]:
         "v_lshl_add_u32": Row("u32", u3, lambda a, b, c: _shift(a, b, 31, True) + c, "vop3"),
         "v_add_lshl_u32": Row("u32", u3, lambda a, b, c: _shift(a + b, c, 31, True), "vop3"),
         "v_xad_u32": Row("u32", u3, lambda a, b, c: (a ^ b) + c, "vop3"),
-        "v_lshl_add_u64": Row("u64", ("u64", "u32", "u64"), lambda a, b, c: _shift(a, b, 7, True) + c, "vop3"),
+        "v_lshl_add_u64": Row(
+            "u64", ("u64", "u32", "u64"), lambda a, b, c: _shift(a, np.where(b % 8 > 4, 0, b), 7, True) + c, "vop3"
+        ),
     }
     for t in ("u32", "i32"):
         found |= {

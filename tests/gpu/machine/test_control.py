@@ -52,8 +52,17 @@ TRAPS = ("s_trap 2",)
 REFUSALS = {
     "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 3": "s_setreg_imm32_b32",
     "s_mov_b32 s4, 1\ns_setreg_b32 hwreg(HW_REG_MODE, 2, 2), s4": "s_setreg_b32",
+    **{
+        f"v_mfma_f32_{shape} v[0:3], {factors}, v[0:3] {blocks}": f"v_mfma_f32_{shape}"
+        for shape, factors, blocks in (
+            ("16x16x16_f16", "v[4:5], v[6:7]", "cbsz:5 abid:15"),
+            ("16x16x32_fp8_fp8", "v[4:5], v[6:7]", "cbsz:1"),
+            ("4x4x4_16b_f16", "v[4:5], v[6:7]", "cbsz:5"),
+            ("4x4x4_16b_f16", "v[4:5], v[6:7]", "cbsz:2 abid:4"),
+        )
+    },
 }
-"""Texts, and the instruction in them that is refused: rounding other than to nearest."""
+"""Texts, and the instruction in them that is refused: rounding other than to nearest, blocks that a matrix has not."""
 
 
 def image() -> tuple[Array, Array]:
@@ -112,6 +121,29 @@ def test_hardware_registers() -> None:
     chiplet, mode, *_ = harness.run([Case(text, v, s) for text in HARDWARE])
     np.testing.assert_array_equal(chiplet.s[:, 4], np.arange(16) % 8)
     assert (mode.s[:, 4] == 15).all()
+
+
+def test_output_modifiers_count_only_where_the_mode_allows_them() -> None:
+    """Neither with IEEE arithmetic nor where denormal results are kept, as the ISA document says of OMOD."""
+    v, s = random_image(WAVES, 4)
+    v[:, 2] = 0x3F800000
+    both = "v_add_f32_e64 v0, v2, v2 mul:2"
+    modes = ("", *(f"s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 6), {n}\n" for n in (0x3F, 0x3C, 0x1F, 0x1C)))
+    outcomes = harness.run([Case(f"{mode}{both}", v, s) for mode in modes])
+    sums = [np.ascontiguousarray(one.v[:, 0]).view(np.float32) for one in outcomes]
+    for found, wanted in zip(sums, (2, 2, 2, 2, 4), strict=True):
+        assert (found == wanted).all()
+
+
+def test_the_mode_of_fp32_says_nothing_of_fp64_and_of_what_a_division_is_scaled_by() -> None:
+    v, s = random_image(WAVES, 4)
+    v[:, 2], v[:, 3] = 1, 0  # the least number of fp64
+    v[:, 4], v[:, 5] = 0x7E967699, 0x7F000000  # 1e38 and 2^127, whose reciprocal is denormal
+    texts = ("v_add_f64 v[0:1], v[2:3], v[2:3]", "v_div_scale_f32 v0, vcc, v5, v5, v4")
+    for denormals in (3, 0):
+        added, scaled = harness.run([Case(text, v, s) for text in texts], denormals=denormals)
+        assert (added.v[:, 0] == 2).all() and (added.v[:, 1] == 0).all()
+        assert (scaled.v[:, 0] == 0x5F000000).all()  # 2^63
 
 
 def test_mode_keeps_or_flushes_denormals() -> None:

@@ -78,6 +78,8 @@ COMPARE, EXEC = "v_cmp_gt_f32_e64 s[4:5], v1, v2", "v_cmpx_gt_f32_e32 v1, v2"
         ("v_mad_u16 v1, v9, v9, v9 op_sel:[0,0,0,1]", USE, 1),
         ("v_mov_b32_e32 v1, v9", USE, 0),
         ("v_mov_b32_e32 v1, v9", "v_mov_b32_dpp v2, v1 row_shr:1 row_mask:0xf bank_mask:0xf", 2),
+        ("v_mov_b32_e32 v1, v9", "v_add_co_u32_dpp v2, vcc, v1, v3 row_shr:1 row_mask:0xf bank_mask:0xf", 2),
+        ("v_mov_b32_e32 v3, v9", "v_add_co_u32_dpp v2, vcc, v1, v3 row_shr:1 row_mask:0xf bank_mask:0xf", 0),
         (EXEC, "v_mov_b32_dpp v2, v7 row_shr:1 row_mask:0xf bank_mask:0xf", 5),
         ("v_mov_b32_e32 v1, v9", "v_readlane_b32 s4, v1, 3", 1),
         ("v_mov_b32_e32 v1, v9", "v_readfirstlane_b32 s4, v1", 1),
@@ -98,6 +100,9 @@ COMPARE, EXEC = "v_cmp_gt_f32_e64 s[4:5], v1, v2", "v_cmpx_gt_f32_e32 v1, v2"
         ("global_store_dwordx4 v[50:51], v[0:3], off", OVER, 2),
         ("global_store_dwordx2 v[50:51], v[0:1], off", OVER, 0),
         ("buffer_store_dwordx4 v[0:3], v9, s[0:3], 0 offen", OVER, 2),
+        ("global_atomic_cmpswap_x2 v[50:51], v[0:3], off", OVER, 2),
+        ("global_atomic_cmpswap_x2 v[60:61], v[50:51], v[0:3], off sc0", OVER, 2),
+        ("global_atomic_cmpswap v[50:51], v[0:1], off", OVER, 0),
         ("buffer_store_dwordx4 v[0:3], v9, s[0:3], s4 offen", OVER, 0),
         # Scalar unit.
         ("s_mov_b32 m0, s4", "buffer_load_dword v0, s[0:3], 0 offen lds", 1),

@@ -201,6 +201,28 @@ def test_calls_constants_shared_memory_and_variables_of_the_device(machine: Libr
     assert code.program.data[start : start + 4].view(np.int32)[0] == 7 + n, "it keeps its value from launch to launch"
 
 
+PLACES = """
+#include <hip/hip_runtime.h>
+extern "C" __global__ void kern(int* out) { atomicAdd(&out[%s], 1); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [("threadIdx.x", [12] * 8), ("threadIdx.x + threadIdx.y * 8", [3] * 32), ("threadIdx.z", [32] * 3)],
+)
+def test_a_kernel_knows_of_its_place_in_a_workgroup_what_it_asks_for(
+    machine: Library, place: str, found: list[int]
+) -> None:
+    """v0 has x, and y and z only if the descriptor asks for them: code that needs x alone masks nothing."""
+    out = np.zeros(128, np.int32)
+    memory, code = Memory(), built(machine, PLACES % place)
+    memory.add(out.ctypes.data, out.nbytes)
+    asked = KernelLaunch(code, "kern", (1, 1, 1), (8, 4, 3), struct.pack("<Q", out.ctypes.data))
+    assert not launch.run(asked, memory, Options()).findings
+    assert out.tolist() == found + [0] * (len(out) - len(found))
+
+
 def test_recursion_has_a_stack(machine: Library) -> None:
     out = np.zeros(64, np.int32)
     found = run(built(machine, RECURSION), 1, 64, (out,), b"")

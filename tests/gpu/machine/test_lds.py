@@ -83,8 +83,7 @@ def read_cases() -> list[tuple[Case, Array, Array]]:
             if size < 4:
                 number = np.ascontiguousarray(value).view(f"{'i' if signed else 'u'}{size}")[..., 0].astype(np.int64)
                 word = (number & 0xFFFFFFFF).astype(np.uint32)
-                old = v[:, 4]
-                halves = {"low": word & 0xFFFF | old & 0xFFFF0000, "high": word << 16 | old & 0xFFFF}
+                halves = {"low": word & 0xFFFF, "high": word << 16}  # the other half becomes 0
                 words = [halves.get(half, word)]
             else:
                 words = words_of(value)

@@ -219,11 +219,12 @@ def dotted(seed: int) -> Wanted:
     v[:, 2], v[:, 3] = halves[:, 0] | halves[:, 1] << 16, halves[:, 2] | halves[:, 3] << 16
     v[:, 4] = np.random.default_rng(seed).integers(-999, 999, (WAVES, LANES)).astype(np.float32).view(np.uint32)
     neg = {name: bits_of(random, 2) for name in ("neg_lo", "neg_hi")}  # the device allows no selection of halves here
-    total = np.ascontiguousarray(v[:, 4]).view(np.float32).astype(np.float64)
+    negative = random.random() < 0.5
+    total = np.ascontiguousarray(v[:, 4]).view(np.float32).astype(np.float64) * (-1) ** negative
     for high, signs in enumerate(neg.values()):
         x = [half(v[:, 2 + k], high, "f16").astype(np.float64) * (-1) ** signs[k] for k in range(2)]
         total = total + x[0] * x[1]
-    tail = " ".join(f"{name}:[{x[0]},{x[1]},0]" for name, x in neg.items())
+    tail = " ".join(f"{name}:[{x[0]},{x[1]},{int(negative and name == 'neg_lo')}]" for name, x in neg.items())
     after = v.copy()
     after[:, 0] = np.where(active(s), total.astype(np.float32).view(np.uint32), v[:, 0])
     return Case(f"v_dot2_f32_f16 v0, v2, v3, v4 {tail}", v, s), after

@@ -17,7 +17,7 @@ LOADS = {
     "ubyte_d16": (1, False, "low"), "ubyte_d16_hi": (1, False, "high"), "sbyte_d16": (1, True, "low"),
     "sbyte_d16_hi": (1, True, "high"), "short_d16": (2, False, "low"), "short_d16_hi": (2, False, "high"),
 }  # fmt: skip
-"""Bytes, whether the sign is extended, and which half of the register is written."""
+"""Bytes, whether the sign is extended, and which half of the register they come to; the other half becomes 0."""
 STORES = {
     "byte": (1, 0), "byte_d16_hi": (1, 16), "short": (2, 0), "short_d16_hi": (2, 16), "dword": (4, 0),
     "dwordx2": (8, 0), "dwordx3": (12, 0), "dwordx4": (16, 0),
@@ -36,6 +36,13 @@ class Access:
     address: str
     offsets: Array
     tail: str = ""
+    limit: int = 1 << 40
+    """Where the range ends; each word of an access lies in it or not."""
+
+    def inside(self, size: int) -> Array:
+        """Whether bytes are accessed. Shape (waves, 64, size)."""
+        ends = np.minimum(np.arange(size) // 4 * 4 + 4, size)
+        return (self.offsets[..., None] >= 0) & (self.offsets[..., None] + ends <= self.limit)
 
 
 def registers(first: int, size: int) -> str:
@@ -46,6 +53,8 @@ def registers(first: int, size: int) -> str:
 RESOURCE = (
     "s_mov_b32 s92, s88\ns_pack_ll_b32_b16 s93, s89, {stride}\ns_mov_b32 s94, {records}\ns_mov_b32 s95, 0x27000\n"
 )
+NEGATIVE = "v_and_b32_e32 v10, 63, v2\nv_add_u32_e32 v10, 0xffffff80, v10\n"
+"""v10 becomes v2 % 64 - 128. An offset wraps at 32 bits, before it is compared."""
 POINTER = "v_mov_b32_e32 v11, s89\nv_add_co_u32_e32 v10, vcc, s88, v2\nv_addc_co_u32_e32 v11, vcc, 0, v11, vcc\n"
 
 
@@ -55,9 +64,6 @@ def accesses(size: int, v: Array, s: Array) -> list[Access]:
     resource = RESOURCE.format(stride=0, records=1200)
     strided = RESOURCE.format(stride=48, records=24)
 
-    def raw(at: Array, limit: int = 1200) -> Array:
-        return np.where(at + size <= limit, at, -1)
-
     both = 48 * index + 64 + np.arange(LANES) % 8 * 4
     return [
         Access("global", POINTER, "v[10:11], off", offset),
@@ -66,8 +72,9 @@ def accesses(size: int, v: Array, s: Array) -> list[Access]:
         Access("flat", POINTER, "v[10:11]", offset),
         Access("flat", POINTER, "v[10:11]", offset + 2047, " offset:2047"),
         Access("buffer", resource, "off, s[92:95], 0", np.full(offset.shape, 20), " offset:20"),
-        Access("buffer", resource, "v2, s[92:95], 0", raw(offset), " offen"),
-        Access("buffer", resource, "v2, s[92:95], s4", raw(offset + 64 + 12), " offen offset:12"),
+        Access("buffer", resource, "v2, s[92:95], 0", offset, " offen", 1200),
+        Access("buffer", resource, "v2, s[92:95], s4", offset + 64 + 12, " offen offset:12", 1200),
+        Access("buffer", f"{resource}{NEGATIVE}", "v10, s[92:95], 0", offset % 64 + 4, " offen offset:132", 1200),
         Access("buffer", strided, "v6, s[92:95], 0", np.where(index < 24, 48 * index + 4, -1), " idxen offset:4"),
         Access("buffer", strided, "v[6:7], s[92:95], s4", np.where(index < 24, both, -1), " idxen offen"),
     ]  # fmt: skip
@@ -88,14 +95,14 @@ def memory(seed: int) -> Array:
     return np.random.default_rng(seed).integers(0, 256, (WAVES, BYTES), np.uint8)
 
 
-def bytes_at(content: Array, offsets: Array, size: int) -> Array:
-    """Shape (waves, 64, size); zeros where the offset is -1."""
-    at = offsets[..., None] + np.arange(size)
+def bytes_at(content: Array, access: Access, size: int) -> Array:
+    """Shape (waves, 64, size); zeros where nothing is read."""
+    at = access.offsets[..., None] + np.arange(size)
     found = np.take_along_axis(content, np.clip(at, 0, BYTES - 1).reshape(WAVES, -1), 1).reshape(at.shape)
-    return np.where(offsets[..., None] >= 0, found, 0).astype(np.uint8)
+    return np.where(access.inside(size), found, 0).astype(np.uint8)
 
 
-def loaded_words(data: Array, old: Array, size: int, signed: bool, half: str) -> list[Array]:
+def loaded_words(data: Array, size: int, signed: bool, half: str) -> list[Array]:
     """Registers after a load."""
     if size >= 4:
         return [np.ascontiguousarray(data[..., 4 * n : 4 * n + 4]).view(np.uint32)[..., 0] for n in range(size // 4)]
@@ -104,9 +111,9 @@ def loaded_words(data: Array, old: Array, size: int, signed: bool, half: str) ->
         value = value - ((value >> (8 * size - 1)) << 8 * size)
     word = (value & 0xFFFFFFFF).astype(np.uint32)
     if half == "low":
-        word = word & 0xFFFF | old & 0xFFFF0000
+        word = word & 0xFFFF
     elif half == "high":
-        word = word << 16 | old & 0xFFFF
+        word = word << 16
     return [word]
 
 
@@ -117,7 +124,7 @@ def load_cases() -> list[tuple[Case, Array, str]]:
         for access in accesses(size, v, s):
             content = memory(size)
             text = f"{access.space}_load_{name} {registers(12, size)}, {access.address}{access.tail}"
-            words = loaded_words(bytes_at(content, access.offsets, size), v[:, 12], size, signed, half)
+            words = loaded_words(bytes_at(content, access, size), size, signed, half)
             want = v.copy()
             for n, word in enumerate(words):
                 want[:, 12 + n] = np.where(active(s), word, v[:, 12 + n])
@@ -143,9 +150,10 @@ def store_cases() -> list[tuple[Case, Array, str]]:
             want = content.copy()
             words = np.ascontiguousarray(np.moveaxis(v[:, 12:16], 1, 2))
             data = words.view(np.uint8).reshape(WAVES, LANES, 16)[..., shift // 8 : shift // 8 + size]
-            for wave, lane in np.argwhere(active(s) & (access.offsets >= 0)):
-                at = access.offsets[wave, lane]
-                want[wave, at : at + size] = data[wave, lane]
+            inside = access.inside(size)
+            for wave, lane in np.argwhere(active(s)):
+                at = access.offsets[wave, lane] + np.flatnonzero(inside[wave, lane])
+                want[wave, at] = data[wave, lane][inside[wave, lane]]
             operands = f"{access.address.split(', ')[0]}, {registers(12, size)}" + "".join(
                 f", {x}" for x in access.address.split(", ")[1:]
             )
@@ -201,7 +209,7 @@ def test_scratch_is_each_lane_s_own() -> None:
     for (text, (_, size, signed, half)), outcome in zip(scratch_texts().items(), outcomes, strict=True):
         words = np.ascontiguousarray(np.moveaxis(v[:, 12:16], 1, 2)).view(np.uint8).reshape(WAVES, LANES, 16)
         want = v.copy()
-        for n, word in enumerate(loaded_words(words[..., :size], v[:, 8], size, signed, half)):
+        for n, word in enumerate(loaded_words(words[..., :size], size, signed, half)):
             want[:, 8 + n] = np.where(active(s), word, v[:, 8 + n])
         np.testing.assert_array_equal(outcome.v, want, text)
 
@@ -244,6 +252,18 @@ def test_flat_addresses_reach_lds_and_scratch(base: str) -> None:
     np.testing.assert_array_equal(stored.v[:, 13], np.where(active(s), v[:, 12] & 0xFFFF, v[:, 13]))
 
 
+def test_an_atomic_operation_out_of_range_returns_zero() -> None:
+    v, s = image(9)
+    content = memory(3)
+    v[:, 12] = 0xFFFFFFFF  # so that memory stays
+    text = RESOURCE.format(stride=0, records=1200) + "buffer_atomic_umin v12, v2, s[92:95], 0 offen sc0"
+    (outcome,) = harness.run([one := Case(text, v, s, content.copy())])
+    access = Access("", "", "", v[:, 2].astype(np.int64), limit=1200)
+    (wanted,) = loaded_words(bytes_at(content, access, 4), 4, False, "")
+    np.testing.assert_array_equal(outcome.v[:, 12], np.where(active(s), wanted, v[:, 12]))
+    np.testing.assert_array_equal(one.memory, content)
+
+
 TO_LDS = {
     "global_load_lds_dword v[10:11], off": (4, 0, POINTER),
     "global_load_lds_dword v2, s[88:89] offset:16": (4, 16, ""),
@@ -253,6 +273,8 @@ TO_LDS = {
     "global_load_lds_ubyte v[10:11], off": (1, 0, POINTER),
     "buffer_load_dword v2, s[92:95], 0 offen lds": (4, 0, RESOURCE.format(stride=0, records=4096)),
     "buffer_load_dword v2, s[92:95], s4 offen offset:32 lds": (4, 96, RESOURCE.format(stride=0, records=4096)),
+    "buffer_load_sbyte v2, s[92:95], 0 offen lds": (1, 0, RESOURCE.format(stride=0, records=4096)),
+    "buffer_load_sshort v2, s[92:95], 0 offen lds": (2, 0, RESOURCE.format(stride=0, records=4096)),
 }
 """Text, bytes, what is added to v2 in memory, and what goes before."""
 
@@ -270,8 +292,8 @@ def test_loads_to_lds(text: str) -> None:
         f"ds_read_b32 v{12 + n}, v5 offset:{4 * n}" for n in range(step // 4)
     )
     (outcome,) = harness.run([Case(before + text + read, v, s, content)])
-    data = bytes_at(content, v[:, 2].astype(np.int64) + added, size)
-    for n, word in enumerate(loaded_words(data, v[:, 12], size, False, "")):
+    data = bytes_at(content, Access("", "", "", v[:, 2].astype(np.int64) + added), size)
+    for n, word in enumerate(loaded_words(data, size, "_sbyte" in text or "_sshort" in text, "")):
         np.testing.assert_array_equal(outcome.v[:, 12 + n][active(s)], word[active(s)])
 
 

@@ -156,8 +156,6 @@ def _finished(value: Array, instance: Instance) -> Array:
     row = instance.row
     if row.to[0] == "f":
         value = value.astype(DTYPE[row.to])
-        if instance.omod:
-            value = value * DTYPE[row.to](OMOD[instance.omod])
         if instance.clamp:
             value = np.where(value > 0, np.minimum(value, DTYPE[row.to](1)), DTYPE[row.to](0))
         return raw(value, row.to)
@@ -220,8 +218,7 @@ def _near(instance: Instance, v: Array, want: Array, first: int) -> Array:
         return np.zeros(v[:, 0].shape, bool)
     a, b = (typed(loaded(x, first, row.to) >> np.uint64(shift), row.to).reshape(WAVES, LANES) for x in (v, want))
     with np.errstate(all="ignore"):
-        scale = {"": 1.0, **OMOD}[instance.omod]
-        allowed = row.ulps * np.spacing(np.abs(b / scale)) * scale + row.absolute
+        allowed = row.ulps * np.spacing(np.abs(b)) + row.absolute
         near = np.abs(a.astype(np.float64) - b) <= np.where(np.isfinite(allowed), allowed, 0)
     near |= np.isnan(a) & np.isnan(b)
     if row.to == "f16":  # the other half must be right as well

@@ -1,5 +1,6 @@
 // The steps of a checking run: execute an instruction twice, compare, say where a difference comes from.
 #include "checker.h"
+#include "denormals.h"
 
 namespace machine {
 
@@ -188,6 +189,7 @@ void Checker::step(CheckedGroup& group, Twins& t) {
     const std::vector<Instruction>& list = launch_.program.instructions;
     Wave &a = t.a, &b = t.b;
     const u64 began = total;
+    set_denormals(a.s[MODE] & DENORMALS_32);
     while (a.state == State::running) {
         if (a.pc >= list.size()) {
             a.state = b.state = State::ended;

@@ -48,7 +48,7 @@ static void write_hardware(Wave& w, const Instruction& in) {
     u32& mode = w.s[MODE];
     mode = (mode & ~(field.mask << field.at)) | (scalar<u32>(w, in.operand[1]) & field.mask) << field.at;
     if (mode & ROUNDING) return refuse(w, in);
-    set_float_mode((float_mode() & ~FLUSH) | (mode & DENORMALS_32 ? 0 : FLUSH));
+    set_denormals(mode & DENORMALS_32);
 }
 
 static void control() {

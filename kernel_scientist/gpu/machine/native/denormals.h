@@ -24,4 +24,21 @@ inline void set_float_mode(FloatMode mode) { asm volatile("msr fpcr, %0" : : "r"
 #error "it is not known how this processor is made to flush denormal numbers"
 #endif
 
+// Keep denormal numbers, or flush them to zero.
+inline void set_denormals(bool keep) {
+    const FloatMode now = float_mode(), wanted = keep ? now & ~FLUSH : now | FLUSH;
+    if (now != wanted) set_float_mode(wanted);
+}
+
+// Denormal numbers are kept as long as this lives, as those of fp64 are in all modes.
+class Kept {
+    const FloatMode before_ = float_mode();
+
+public:
+    Kept() { set_denormals(true); }
+    ~Kept() {
+        if (before_ & FLUSH) set_float_mode(before_);
+    }
+};
+
 }  // namespace machine

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "denormals.h"
 #include "machine.h"
 #include "numbers.h"
 
@@ -118,9 +119,14 @@ inline u64 writable(const Wave& wave, const Instruction& in) {
     return in.flags & DPP ? wave.exec() & wave.dpp_mask : wave.exec();
 }
 
-template <class T> inline T finished(T value, const Instruction& in) {
+// Output modifiers (OMOD) have no effect where the mode is IEEE, as HIP's and Triton's are, or denormal results are kept.
+inline bool scales(const Wave& wave, const Instruction& in) {
+    return in.omod && !(wave.s[MODE] & (IEEE | DENORMALS_32));
+}
+
+template <class T> inline T finished(const Wave& wave, T value, const Instruction& in) {
     if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, f16>) {
-        if (in.omod) value = value * T(in.omod == 1 ? 2.0f : in.omod == 2 ? 4.0f : 0.5f);
+        if (scales(wave, in)) value = value * T(in.omod == 1 ? 2.0f : in.omod == 2 ? 4.0f : 0.5f);
         if (in.flags & CLAMP) value = value > T(0) ? (value < T(1) ? value : T(1)) : T(0);
     }
     return value;
@@ -132,7 +138,7 @@ enum Upper : bool { ZEROED, KEPT };
 // Write a result of type T to operand 0.
 template <class T, Upper UPPER = ZEROED> inline void commit(Wave& wave, const Instruction& in, u32* out) {
     if (in.omod || (in.flags & CLAMP))
-        for (int l = 0; l < LANES; ++l) put<T>(out, l, finished(get<T>(out, l), in));
+        for (int l = 0; l < LANES; ++l) put<T>(out, l, finished(wave, get<T>(out, l), in));
     u32* to = wave.lanes(in.operand[0].index);
     const u64 mask = writable(wave, in);
     if (in.flags & SDWA) return write_selected(wave, in, to, out, mask);
@@ -154,8 +160,14 @@ inline void apply_lanes(Wave& wave, const Instruction& in, u32* out, int first, 
     for (int l = 0; l < LANES; ++l) put<D>(out, l, F{}(get<S>(source[K], l)...));
 }
 
+struct Unchanged {};
+// What an operation on T runs with: the mode says what becomes of denormal numbers of fp32 only.
+template <class... T>
+using Mode64 = std::conditional_t<(std::is_same_v<T, f64> || ...) && !(std::is_same_v<T, f32> || ...), Kept, Unchanged>;
+
 template <class F, Upper UPPER, class D, class... S> void vector(Wave& wave, const Instruction& in) {
     alignas(64) u32 out[2 * LANES];
+    [[maybe_unused]] const Mode64<D, S...> mode;
     apply_lanes<F, D, S...>(wave, in, out, 1, std::make_index_sequence<sizeof...(S)>{});
     commit<D, UPPER>(wave, in, out);
 }
@@ -200,6 +212,7 @@ inline void apply_onto(Wave& wave, const Instruction& in, u32* out, std::index_s
 }
 template <class F, class D, class... S> void onto(Wave& wave, const Instruction& in) {
     alignas(64) u32 out[2 * LANES];
+    [[maybe_unused]] const Mode64<D, S...> mode;
     apply_onto<F, D, S...>(wave, in, out, std::make_index_sequence<sizeof...(S)>{});
     commit<D>(wave, in, out);
 }
@@ -218,6 +231,7 @@ template <class F, class S0, class S1, bool X> void compare(Wave& wave, const In
     const u32* a = fetch<S0>(wave, in, 1, 0, room[0]);
     const u32* b = fetch<S1>(wave, in, 2, 1, room[1]);
     alignas(64) u8 flags[LANES];
+    [[maybe_unused]] const Mode64<S0, S1> mode;
     for (int l = 0; l < LANES; ++l) flags[l] = F{}(get<S0>(a, l), get<S1>(b, l));
     const u64 mask = packed(flags) & writable(wave, in);
     set_mask(wave, in.operand[0], mask);

@@ -25,7 +25,7 @@ template <int N, Part P> static void read(Wave& wave, const Instruction& in) {
     u32* to = wave.lanes(in.operand[0].index);
     each(wave, [&](int l) {
         const u8* at = lds_place(wave, in, l, u32(address[l] + u32(in.offset)), bytes, false);
-        for (int n = 0; n < N; ++n) to[n * LANES + l] = at ? loaded<P>(at + 4 * n, to[n * LANES + l]) : 0;
+        for (int n = 0; n < N; ++n) to[n * LANES + l] = at ? loaded<P>(at + 4 * n) : 0;
     });
 }
 // Two places, `STEP` bytes times their offsets away.

@@ -38,7 +38,7 @@ enum Scalar : int { VCC = 106, M0 = 124, EXEC = 126, SCC = 128, MODE = 129, SHAR
 
 // Bits of the register MODE: denormal fp32 numbers are kept, 16- and 8-bit results saturate, M0 is added to the numbers
 // of vector registers.
-enum Mode : u32 { ROUNDING = 0xf, DENORMALS_32 = 0x30, DENORMALS_64 = 0xc0, OVERFLOW_16 = 1 << 23, INDEXING = 1 << 27 };
+enum Mode : u32 { ROUNDING = 0xf, DENORMALS_32 = 0x30, DENORMALS_64 = 0xc0, IEEE = 1 << 9, OVERFLOW_16 = 1 << 23, INDEXING = 1 << 27 };
 
 // Bits 32 to 63 of addresses of LDS and scratch in flat instructions. No allocation of the host lies there.
 constexpr u64 SHARED_APERTURE = 0x7fff0001ull << 32, PRIVATE_APERTURE = 0x7fff0002ull << 32;
@@ -138,7 +138,8 @@ struct Order {
     u32 first_scalars;      // how many scalar registers are set at the start
     u32 scalars[32];        // their values; the workgroup's numbers follow
     u32 group_ids;          // bits: which of the workgroup's numbers x, y, z follow
-    u32 flush;              // whether denormal fp32 numbers are flushed to zero
+    u32 item_ids;           // mask of v0, in which a work-item's x, y and z have ten bits each
+    u32 mode;               // the register MODE at the start
     u32 threads, shuffle;   // shuffle: order of workgroups and waves, 0 ascending
     u64 seed;               // of what is undefined: registers, LDS, scratch
     u64 most;               // wave instructions after which the launch is given up, 0 for no bound

@@ -166,6 +166,8 @@ template <class A, class B, int M, int N, int K, int BLOCKS> static bool all_zer
 // `SPARSE`: the addend is the destination, and the last operand says where the values of A belong.
 template <class A, class B, class T, int M, int N, int K, int BLOCKS, bool SPARSE = false>
 static void multiply(Wave& wave, const Instruction& in) {
+    // the ISA document defines no more blocks than there are, nor a block beyond those that share
+    if (!SPARSE && in.cbsz && (1 << in.cbsz > BLOCKS || in.abid >> in.cbsz)) return wave.group->launch.report(wave, in, Fault::refused, 0, 0);
     const Operand& addend = in.operand[SPARSE ? 0 : 3];
     const u32* from = addend.kind == Kind::vector ? wave.lanes(addend.index) : nullptr;
     const u32 constant = from ? 0 : scalar<u32>(wave, addend);

@@ -43,14 +43,17 @@ Descriptor descriptor(const Wave& wave, const Operand& op) {
 struct Addresses {
     u64 of[LANES];
     u64 mask;
-    u64 zeroed = 0;  // lanes of a load that a buffer's range switches off: they read 0
+    u64 zeroed = 0;  // lanes that a buffer's range switches off: a load of them is 0
+    u64 partial = 0;  // lanes of which only the first words are within that range
+    u8 words[LANES];  // how many, of those lanes
 };
 using Addressing = Addresses (*)(Wave&, const Instruction&, u32 bytes);
 static inline void count(Wave& wave, const Instruction& in, const Addresses& a, u32 bytes) {
     if (wave.counter) wave.counter->memory(in, a.of, a.mask, bytes);
 }
 
-// vdata, vaddr, descriptor, soffset. Raw buffers: in range if the offset without soffset is; strided ones: by record.
+// vdata, vaddr, descriptor, soffset. Raw buffers: each word is in range that ends there; strided ones: by record. What is
+// added to the base wraps at 32 bits, but for soffset.
 static Addresses of_buffer(Wave& wave, const Instruction& in, u32 bytes) {
     const int first = in.flags & TO_LDS ? 0 : 1;
     const Descriptor d = descriptor(wave, in.operand[first + 1]);
@@ -61,14 +64,18 @@ static Addresses of_buffer(Wave& wave, const Instruction& in, u32 bytes) {
     Addresses a;
     u64 inside = 0;
     for (int l = 0; l < LANES; ++l) {
-        const u64 offset = u64(u32(in.offset)) + (offsets ? offsets[l] : 0);
+        const u64 offset = u32(u32(in.offset) + (offsets ? offsets[l] : 0));
         const u64 index = indices ? indices[l] : 0;
         const bool fits = d.stride && indices ? index < d.bytes : offset + bytes + soffset <= d.bytes;
         a.of[l] = d.base + index * d.stride + offset + soffset;
         inside |= u64(fits) << l;
+        const u64 start = offset + soffset;
+        if (!fits && !(d.stride && indices) && start + 4 <= d.bytes && bytes > 4)
+            a.partial |= u64(1) << l, a.words[l] = u8((d.bytes - start) / 4);
     }
     a.mask = wave.exec() & inside;
-    a.zeroed = wave.exec() & ~inside;
+    a.partial &= wave.exec();
+    a.zeroed = wave.exec() & ~inside & ~a.partial;
     if (wave.watch && a.zeroed) wave.watch->beyond(wave, a.zeroed, d.base, d.stride ? 0 : d.bytes, a.of);
     return a;
 }
@@ -141,8 +148,16 @@ template <class F> static inline void each(Wave& wave, const Instruction& in, co
     }
 }
 
+// Act on the words of lanes that a buffer's range contains in part.
+template <class F> static inline void each_partial(Wave& wave, const Instruction& in, const Addresses& a, bool write, F act) {
+    for (u64 left = a.partial; left; left &= left - 1) {
+        const int l = std::countr_zero(left);
+        for (u32 n = 0; n < a.words[l]; ++n) act(l, n, anywhere(wave, in, l, a.of[l] + 4 * n, 4, write));
+    }
+}
+
 // Load to LDS: M0 + offset + the size of a lane's data, at least 4 bytes, whatever the addresses are.
-static void to_lds(Wave& wave, const Instruction& in, const Addresses& a, u32 bytes) {
+template <Part P> static void to_lds(Wave& wave, const Instruction& in, const Addresses& a, u32 bytes) {
     const u64 base = (wave.s[M0] & 0xffff) + u32(in.offset);
     const u32 step = bytes < 4 ? 4 : bytes;
     for (int l = 0; l < LANES; ++l) {
@@ -150,15 +165,19 @@ static void to_lds(Wave& wave, const Instruction& in, const Addresses& a, u32 by
         u8* to = lds_place(wave, in, l, base + u64(step) * l, step, true);
         if (!to) continue;
         std::memset(to, 0, step);
-        if (!(a.mask >> l & 1)) continue;
-        if (const u8* from = anywhere(wave, in, l, a.of[l], bytes, false)) std::memcpy(to, from, bytes);
+        const u32 there = a.partial >> l & 1 ? 4 * a.words[l] : a.mask >> l & 1 ? bytes : 0;
+        const u8* from = there ? anywhere(wave, in, l, a.of[l], there, false) : nullptr;
+        if (!from) continue;
+        const u32 first = loaded<P>(from);
+        std::memcpy(to, &first, 4);
+        if (there > 4) std::memcpy(to + 4, from + 4, there - 4);
     }
 }
 
-template <u32 BYTES> static void load_lds(Wave& wave, const Instruction& in) {
+template <Part P, u32 BYTES> static void load_lds(Wave& wave, const Instruction& in) {
     const Addresses a = of_global<0>(wave, in, BYTES);
     count(wave, in, a, BYTES);
-    to_lds(wave, in, a, BYTES);
+    to_lds<P>(wave, in, a, BYTES);
 }
 
 // Loads of N words, or of one part. `A`: how lanes are addressed.
@@ -166,21 +185,20 @@ template <Addressing A, int N, Part P> static void load(Wave& wave, const Instru
     constexpr u32 bytes = N > 1 ? 4 * N : PART_BYTES<P>;
     const Addresses a = A(wave, in, bytes);
     count(wave, in, a, bytes);
-    if (in.flags & TO_LDS) return to_lds(wave, in, a, bytes);
+    if (in.flags & TO_LDS) return to_lds<P>(wave, in, a, bytes);
     u32* to = wave.lanes(in.operand[0].index);
-    for (u64 left = a.zeroed; left; left &= left - 1) {
-        const int l = std::countr_zero(left);
-        const u8 none[4] = {};
-        for (int n = 0; n < N; ++n) to[n * LANES + l] = loaded<P>(none, to[n * LANES + l]);
-    }
+    for (u64 left = a.zeroed | a.partial; left; left &= left - 1)
+        for (int n = 0; n < N; ++n) to[n * LANES + std::countr_zero(left)] = 0;
     // The address may lie in the registers that are loaded, but was read above.
     each(wave, in, a, bytes, false, [&](int l, const u8* at) {
         if (!at) {
             for (int n = 0; n < N; ++n) to[n * LANES + l] = 0;
             return;
         }
-        for (int n = 0; n < N; ++n) to[n * LANES + l] = loaded<P>(at + 4 * n, to[n * LANES + l]);
+        for (int n = 0; n < N; ++n) to[n * LANES + l] = loaded<P>(at + 4 * n);
     });
+    if constexpr (N > 1)
+        each_partial(wave, in, a, false, [&](int l, u32 n, const u8* at) { to[n * LANES + l] = at ? loaded<P>(at) : 0; });
 }
 // Stores of N words, or of the low or high bytes of one. `V`: where the data is among the operands.
 template <Addressing A, int N, int BYTES, bool HIGH, int V> static void store(Wave& wave, const Instruction& in) {
@@ -197,6 +215,10 @@ template <Addressing A, int N, int BYTES, bool HIGH, int V> static void store(Wa
             for (int n = 0; n < N; ++n) std::memcpy(at + 4 * n, from + n * LANES + l, 4);
         }
     });
+    if constexpr (N > 1)
+        each_partial(wave, in, a, true, [&](int l, u32 n, u8* at) {
+            if (at) std::memcpy(at, from + n * LANES + l, 4);
+        });
 }
 
 // Atomic operations, lane by lane, on T. The former value goes to operand 0 if sc0 is set.
@@ -219,6 +241,7 @@ static void atomic(Wave& wave, const Instruction& in) {
     alignas(64) u32 given[4 * LANES];
     std::memcpy(given, data, sizeof(T) / 4 * LANES * 4 * (SWAP ? 2 : 1));
     u32* to = wave.lanes(in.operand[0].index);
+    for (u64 left = returns ? a.zeroed : 0; left; left &= left - 1) put<T>(to, std::countr_zero(left), T{});
     for (u64 left = a.mask; left; left &= left - 1) {
         const int l = std::countr_zero(left);
         u8* at = anywhere(wave, in, l, a.of[l], sizeof(T), true);
@@ -287,18 +310,23 @@ template <Addressing R, Addressing S, bool BUFFER> static void atomics(const std
     });
 }
 
-static Addresses of_buffer_atomic(Wave& wave, const Instruction& in, u32 bytes) { return of_buffer(wave, in, bytes); }
+// Atomic operations are in range as a whole.
+static Addresses of_buffer_atomic(Wave& wave, const Instruction& in, u32 bytes) {
+    Addresses a = of_buffer(wave, in, bytes);
+    a.zeroed |= a.partial, a.partial = 0;
+    return a;
+}
 
 static const bool there = [] {
     loads<of_buffer, 1>("buffer"), stores<of_buffer, 0>("buffer"), atomics<of_buffer_atomic, of_buffer_atomic, true>("buffer");
     loads<of_global<1>, 1>("global"), stores<of_global<0>, 1>("global"), atomics<of_global<1>, of_global<0>, false>("global");
     loads<of_global<1>, 1>("flat"), stores<of_global<0>, 1>("flat"), atomics<of_global<1>, of_global<0>, false>("flat");
     loads<of_scratch<1>, 1>("scratch"), stores<of_scratch<0>, 1>("scratch");
-    H("global_load_lds_dword", {Type::u32, Type::u32}, load_lds<4>);
-    H("global_load_lds_dwordx3", {Type::u32, Type::u32}, load_lds<12>);
-    H("global_load_lds_dwordx4", {Type::u32, Type::u32}, load_lds<16>);
-    H("global_load_lds_ushort", {Type::u32, Type::u32}, load_lds<2>);
-    H("global_load_lds_ubyte", {Type::u32, Type::u32}, load_lds<1>);
+    H("global_load_lds_dword", {Type::u32, Type::u32}, load_lds<Part::word, 4>);
+    H("global_load_lds_dwordx3", {Type::u32, Type::u32}, load_lds<Part::word, 12>);
+    H("global_load_lds_dwordx4", {Type::u32, Type::u32}, load_lds<Part::word, 16>);
+    H("global_load_lds_ushort", {Type::u32, Type::u32}, load_lds<Part::u16_, 2>);
+    H("global_load_lds_ubyte", {Type::u32, Type::u32}, load_lds<Part::u8_, 1>);
     return true;
 }();
 

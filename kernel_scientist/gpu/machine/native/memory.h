@@ -28,22 +28,21 @@ struct Descriptor {
 };
 Descriptor descriptor(const Wave& wave, const Operand& op);
 
-// How the bytes that a lane loads become a register: extended, or into one half that leaves the other (D16).
+// How the bytes that a lane loads become a register: extended, or into one half (D16). The
+// other half becomes 0: with ECC on the registers, which an MI300 always has, a load writes all of one.
 enum class Part { word, u8_, i8_, u16_, i16_, low_u8, low_i8, low16, high_u8, high_i8, high16 };
 
-template <Part P> constexpr bool IS_LOW = P == Part::low_u8 || P == Part::low_i8 || P == Part::low16;
 template <Part P> constexpr bool IS_HIGH = P == Part::high_u8 || P == Part::high_i8 || P == Part::high16;
 template <Part P> constexpr bool IS_SHORT = P == Part::u16_ || P == Part::i16_ || P == Part::low16 || P == Part::high16;
 template <Part P> constexpr u32 PART_BYTES = P == Part::word ? 4 : IS_SHORT<P> ? 2 : 1;
 
-template <Part P> inline u32 loaded(const u8* at, u32 before) {
+template <Part P> inline u32 loaded(const u8* at) {
     u32 x = 0;
     std::memcpy(&x, at, PART_BYTES<P>);
     if constexpr (P == Part::i8_) return u32(i32(i8(x)));
     if constexpr (P == Part::i16_) return u32(i32(i16(x)));
     if constexpr (P == Part::low_i8 || P == Part::high_i8) x = u16(i16(i8(x)));
-    if constexpr (IS_LOW<P>) return (before & 0xffff0000u) | x;
-    if constexpr (IS_HIGH<P>) return (before & 0xffffu) | x << 16;
+    if constexpr (IS_HIGH<P>) return x << 16;
     return x;
 }
 

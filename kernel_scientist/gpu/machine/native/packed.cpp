@@ -35,7 +35,7 @@ template <class F, class T, int N> static void halves(Wave& wave, const Instruct
                 if constexpr (N == 2) return F{}(x(0), x(1));
                 else return F{}(x(0), x(1), x(2));
             }();
-            if constexpr (std::is_same_v<T, f16>) word |= u32(bits(finished(value, in))) << 16 * h;
+            if constexpr (std::is_same_v<T, f16>) word |= u32(bits(finished(wave, value, in))) << 16 * h;
             else word |= u32(u16(limited<T>(value, in.flags & CLAMP))) << 16 * h;
         }
         out[l] = word;
@@ -54,8 +54,8 @@ template <class F, int N> static void doubles(Wave& wave, const Instruction& in)
         const u8 select = h ? in.op_sel_hi : in.op_sel, neg = h ? in.neg_hi : in.neg_lo;
         for (int l = 0; l < LANES; ++l) {
             auto x = [&](int k) { return as_f32(s[k][(select >> k & 1) * LANES + l] ^ ((neg >> k & 1) ? 0x80000000u : 0)); };
-            if constexpr (N == 2) out[h][l] = bits(finished(F{}(x(0), x(1)), in));
-            else out[h][l] = bits(finished(F{}(x(0), x(1), x(2)), in));
+            if constexpr (N == 2) out[h][l] = bits(finished(wave, F{}(x(0), x(1)), in));
+            else out[h][l] = bits(finished(wave, F{}(x(0), x(1), x(2)), in));
         }
     }
     u32* to = wave.lanes(in.operand[0].index);
@@ -88,7 +88,7 @@ template <int PART> static void mixed(Wave& wave, const Instruction& in) {
         return in.operand[1 + k].modifiers & NEG ? -x : x;
     };
     for (int l = 0; l < LANES; ++l) {
-        const f32 sum = finished(__builtin_fmaf(value(0, l), value(1, l), value(2, l)), in);
+        const f32 sum = finished(wave, __builtin_fmaf(value(0, l), value(1, l), value(2, l)), in);
         if (PART < 0) out[l] = bits(sum);
         else out[l] = (to[l] & (PART ? 0xffffu : 0xffff0000u)) | u32(bits(f16(sum))) << 16 * PART;
     }
@@ -135,7 +135,7 @@ template <class T> static void dot_halves(Wave& wave, const Instruction& in) {
             const u16 low = bits(half<f16>(word, in.op_sel >> k & 1, in.neg_lo >> k & 1));
             return u32(low) | u32(bits(half<f16>(word, in.op_sel_hi >> k & 1, in.neg_hi >> k & 1))) << 16;
         };
-        out[l] = bits(finished(dot<T>(x(a[l], 0), x(b[l], 1), as_f32(c[l])), in));
+        out[l] = bits(finished(wave, dot<T>(x(a[l], 0), x(b[l], 1), in.neg_lo & 4 ? -as_f32(c[l]) : as_f32(c[l])), in));
     }
     blend(wave.lanes(in.operand[0].index), out, wave.exec());
 }

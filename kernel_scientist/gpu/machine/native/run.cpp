@@ -124,7 +124,7 @@ void start(Wave& wave, Group& group, u32 number, const u32* scalars) {
     wave.pc = order.entry, wave.id = number, wave.group = &group;
     const u32 first = number * LANES, left = order.block[0] * order.block[1] * order.block[2] - first;
     wave.set_pair(EXEC, left >= LANES ? ALL : (1ull << left) - 1);
-    wave.s[SCC] = 0, wave.s[MODE] = DENORMALS_64 | (order.flush ? 0 : DENORMALS_32);
+    wave.s[SCC] = 0, wave.s[MODE] = order.mode;
     wave.set_pair(SHARED_BASE, SHARED_APERTURE), wave.set_pair(PRIVATE_BASE, PRIVATE_APERTURE);
     u32 next = order.first_scalars;
     std::memcpy(wave.s, scalars, next * 4);
@@ -132,7 +132,7 @@ void start(Wave& wave, Group& group, u32 number, const u32* scalars) {
         if (order.group_ids >> d & 1) wave.s[next++] = group.id[d];
     for (int l = 0; l < LANES; ++l) {
         const u32 t = first + l, x = t % order.block[0], y = t / order.block[0] % order.block[1], z = t / order.block[0] / order.block[1];
-        wave.v[l] = x | y << 10 | z << 20;
+        wave.v[l] = (x | y << 10 | z << 20) & order.item_ids;
     }
 }
 
@@ -173,6 +173,7 @@ static void step(Wave& wave, Counts& counts, u64 most) {
     Counter* counter = wave.counter;
     Circle& circle = wave.group->circles[wave.id];
     u64 done = 0;
+    set_denormals(wave.s[MODE] & DENORMALS_32);
     while (wave.state == State::running) {
         if (wave.pc >= count) {
             wave.state = State::ended;
@@ -232,7 +233,6 @@ static void work(Launch& launch, std::atomic<u32>& next, Stillness& stillness, u
     const Order& order = launch.order;
     Counts counts{std::vector<u64>(launch.program.instructions.size()), std::vector<u64>(launch.program.instructions.size())};
     const FloatMode before = float_mode();
-    if (order.flush) set_float_mode(before | FLUSH);
     const u32* chosen = reinterpret_cast<const u32*>(order.chosen);
     const u8* samples = launch.counted ? reinterpret_cast<const u8*>(launch.counted->order.samples) : nullptr;
     struct Resident {

@@ -104,7 +104,6 @@ Outcome Checker::run(bool backwards) {
     const u64 began = total;
     Outcome outcome = Outcome::ended;
     const FloatMode before = float_mode();
-    if (order.flush) set_float_mode(before | FLUSH);
     while (started < order.groups || !waiting.empty()) {
         if (order.most && total - began > order.most) {
             outcome = Outcome::too_many;

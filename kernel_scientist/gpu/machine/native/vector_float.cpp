@@ -58,7 +58,7 @@ template <class T> static void functions(const std::string& type) {
     auto name = [&](const char* what) { return what + type; };
     APPROXIMATE<T>(name("v_rcp_"), [](f64 a) { return 1.0 / a; });
     APPROXIMATE<T>(name("v_rsq_"), [](f64 a) { return 1.0 / std::sqrt(a); });
-    V<T, T>(name("v_sqrt_"), [](T a) { return T(std::sqrt(f64(a))); });
+    APPROXIMATE<T>(name("v_sqrt_"), [](f64 a) { return std::sqrt(a); });
     V<T, T>(name("v_trunc_"), [](T a) { return T(std::trunc(f64(a))); });
     V<T, T>(name("v_ceil_"), [](T a) { return T(std::ceil(f64(a))); });
     V<T, T>(name("v_floor_"), [](T a) { return T(std::floor(f64(a))); });
@@ -112,6 +112,7 @@ template <class T> static T scaled(T x, T denominator, T numerator, u8& flag) {
     return biased(numerator) <= tiny ? std::ldexp(x, by) : x;
 }
 template <class T> static void scale_division(Wave& wave, const Instruction& in) {
+    const Kept mode;  // so that it is seen what would become denormal
     alignas(64) u32 room[3][2 * LANES], out[2 * LANES];
     alignas(64) u8 flags[LANES];
     const u32* a = fetch<T>(wave, in, 2, 0, room[0]);
@@ -134,6 +135,7 @@ static f64 fused_by(f64 a, f64 b, f64 c, int by) {
     return lost != 0 && (rest > 0) == (lost > 0) ? scaled + std::copysign(least, rest) : scaled;
 }
 template <class T> static void fuse_division(Wave& wave, const Instruction& in) {
+    [[maybe_unused]] const Mode64<T> mode;
     constexpr int by = sizeof(T) == 8 ? 128 : 64;
     alignas(64) u32 room[3][2 * LANES], out[2 * LANES];
     const u32* a = fetch<T>(wave, in, 1, 0, room[0]);

@@ -63,7 +63,7 @@ static void arithmetic() {
     V<u32, u32, u32, u32>("v_lshl_add_u32", [](u32 a, u32 b, u32 c) { return (a << (b & 31)) + c; });
     V<u32, u32, u32, u32>("v_add_lshl_u32", [](u32 a, u32 b, u32 c) { return (a + b) << (c & 31); });
     V<u32, u32, u32, u32>("v_xad_u32", [](u32 a, u32 b, u32 c) { return (a ^ b) + c; });
-    V<u64, u64, u32, u64>("v_lshl_add_u64", [](u64 a, u32 b, u64 c) { return (a << (b & 7)) + c; });
+    V<u64, u64, u32, u64>("v_lshl_add_u64", [](u64 a, u32 b, u64 c) { return (a << ((b & 7) > 4 ? 0 : b & 7)) + c; });
     V<u32, u32, u32>("v_min_u32", [](u32 a, u32 b) { return std::min(a, b); });
     V<u32, u32, u32>("v_max_u32", [](u32 a, u32 b) { return std::max(a, b); });
     V<i32, i32, i32>("v_min_i32", [](i32 a, i32 b) { return std::min(a, b); });
