@@ -193,3 +193,14 @@ def test_the_addend_is_read_before_the_result_is_written(value: int) -> None:
     (outcome,) = harness.run([Case(f"v_mfma_f32_16x16x16_f16 {to}, {a}, {b}, {addend}", v, s)])
     got = outcome.v[0, 8 : 8 + count].view(np.float32)
     assert (got == np.arange(1, count + 1)[:, None] + (16 if value else 0)).all()
+
+
+def test_a_sparse_product_leaves_out_what_is_not_chosen() -> None:
+    """Of each four numbers of B the first two are: 16 products of 1, although the third is infinite."""
+    v, s = harness.random_image(1, 3)
+    v[:, 0:4] = 0
+    v[:, 4:6] = v[:, 6:10] = 0x3C003C00
+    v[:, 7] = v[:, 9] = 0x3C007C00
+    v[:, 10] = 0x44444444
+    (outcome,) = harness.run([Case("v_smfmac_f32_16x16x32_f16 v[0:3], v[4:5], v[6:9], v10", v, s)])
+    assert (outcome.v[:, 0:4] == np.float32(16).view(np.uint32)).all()

@@ -84,14 +84,14 @@ template <class T> static void shared(T* a, int elements, int blocks, int cbsz, 
     }
 }
 // Of four values of k in a row a sparse A has two; a register has two bits for the place of each. ABID chooses which part
-// of the register, unless CBSZ is set.
-template <class As, class T> static void gather_sparse(T* to, const u32* from, const u32* index, int size, int k, const Instruction& in) {
+// of the register, unless CBSZ is set. `chosen`: where there is a value; with the others B's are not multiplied.
+template <class As, class T> static void gather_sparse(T* to, bool* chosen, const u32* from, const u32* index, int size, int k, const Instruction& in) {
     const int per = k * size / LANES, bits = per, shift = in.cbsz ? 0 : bits * in.abid % 32;
     std::fill(to, to + k * size, T(0));
     for (int l = 0; l < LANES; ++l)
         for (int e = 0; e < per / 2; ++e) {
             const int place = l / size * per + e / 2 * 4 + int(index[l] >> (shift + 2 * e) & 3);
-            to[place * size + l % size] += T(As::at(from, e, l));
+            to[place * size + l % size] += T(As::at(from, e, l)), chosen[place * size + l % size] = true;
         }
 }
 
@@ -180,12 +180,13 @@ static void multiply(Wave& wave, const Instruction& in) {
         return;
     }
     alignas(64) T a[BLOCKS * K * M], b[BLOCKS * K * N], c[BLOCKS * M * N];
-    if constexpr (SPARSE) gather_sparse<A>(a, wave.lanes(in.operand[1].index), wave.lanes(in.operand[3].index), M, K, in);
+    bool chosen[SPARSE ? K * M : 1] = {};
+    if constexpr (SPARSE) gather_sparse<A>(a, chosen, wave.lanes(in.operand[1].index), wave.lanes(in.operand[3].index), M, K, in);
     else gather<A, T, M, K, BLOCKS>(a, wave.lanes(in.operand[1].index), 0);
     if (!SPARSE && in.cbsz) shared(a, K * M, BLOCKS, in.cbsz, in.abid);
     gather<B, T, N, K, BLOCKS>(b, wave.lanes(in.operand[2].index), in.blgp);
     const bool descending = wave.group->launch.order.matrix_order;
-    if constexpr (std::is_same_v<T, f32> && N >= 16) {
+    if constexpr (std::is_same_v<T, f32> && N >= 16 && !SPARSE) {
         const std::ptrdiff_t apart = from ? from - to : 0;
         if (apart && std::abs(apart) < BLOCKS * M * N) {  // they overlap in part
             std::memcpy(c, from, sizeof c);
@@ -208,6 +209,7 @@ static void multiply(Wave& wave, const Instruction& in) {
             T* z = c + block * M * N;
             for (int i = 0; i < M; ++i)
                 for (int j = 0; j < N; ++j) {
+                    if (SPARSE && !chosen[k * M + i]) continue;
                     if constexpr (std::is_same_v<T, f32>) z[i * N + j] = __builtin_fmaf(x[i], y[j], z[i * N + j]);
                     else z[i * N + j] = T(u32(z[i * N + j]) + u32(x[i]) * u32(y[j]));
                 }
