@@ -159,6 +159,8 @@ def _keeps(name: str, mnemonic: str, modifiers: frozenset[str]) -> bool:
     """Return whether it reads the old content of what it writes."""
     if "dst_unused:UNUSED_PRESERVE" in modifiers or _KEEPS.match(name):
         return True
+    if any(one.startswith("dst_sel:") and one != "dst_sel:DWORD" for one in modifiers):
+        return not any(one.startswith("dst_unused:") for one in modifiers)  # the assembler's default preserves
     return "_dpp" in mnemonic and not any(one.startswith("bound_ctrl") for one in modifiers)
 
 

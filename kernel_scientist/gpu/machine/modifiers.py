@@ -37,7 +37,8 @@ class Modifiers:
     dpp: int = -1
     row_mask: int = 15
     bank_mask: int = 15
-    sdwa: tuple[int, int, int, int] = (6, 0, 6, 6)
+    sdwa: tuple[int, int, int, int] = (6, 2, 6, 6)
+    """What the assembler assumes: whole registers, and the rest of the destination preserved."""
     op_sel: tuple[int, ...] = ()
     op_sel_hi: tuple[int, ...] | None = None
     neg_lo: int = 0

@@ -84,9 +84,23 @@ def test_quotients_that_lose_few_digits_are_rounded_once(kind: str) -> None:
     assert not len(wrong), [(a[n], b[n], got[n], want[n]) for n in wrong[:8]] + [len(wrong)]
 
 
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_quotients_half_way_between_denormal_numbers_are_rounded_to_even(kind: str) -> None:
+    v, s = random_image(WAVES, 3)
+    random, count = np.random.default_rng(4), WAVES * LANES
+    dtype = DTYPE[kind]
+    b = (2 * random.integers(1, 40, count)).astype(dtype)
+    a = (b / 2 * (2 * random.integers(0, 5, count) + 1)).astype(dtype) * np.finfo(dtype).smallest_subnormal
+    put(v, 2, kind, raw(a, kind))
+    put(v, 4, kind, raw(b, kind))
+    (outcome,) = harness.run([Case(divide(kind), v, s)])
+    want, got = a / b, typed(loaded(outcome.v, 0, kind), kind)
+    assert (want == 0).any() and (got == want).all()
+
+
 def scaled(x: Array, d: Array, n: Array) -> tuple[Array, Array]:
     """What v_div_scale gives for x, and its flag. Where the document scales a denominator beyond the range (1/d and n/d
-    denormal), the quotient is right only if it is scaled down."""
+    denormal), the quotient is right only if it is scaled down. A quotient that underflows counts as denormal."""
     single = x.dtype == np.float32
     by, far, small = (64, 96, 23) if single else (128, 768, 53)
     bias, width = (127, 23) if single else (1023, 52)
@@ -99,7 +113,7 @@ def scaled(x: Array, d: Array, n: Array) -> tuple[Array, Array]:
 
     with np.errstate(all="ignore"):
         zero, large = (n == 0) | (d == 0), exponent(n) - exponent(d) >= far
-        reciprocal, quotient = denormal(1 / d), denormal(n / d)
+        reciprocal, quotient = denormal(1 / d), denormal(n / d) | (n / d == 0)
         up, down = np.ldexp(x, by), np.ldexp(x, -by)
     of_d, of_n = x == d, x == n
     flag = ~zero & (large | (~denormal(d) & quotient))

@@ -16,7 +16,7 @@ from tests.gpu.machine.values import BITS, DTYPE, raw, typed
 
 WAVES = 8
 SELECTIONS = ("BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD")
-UNUSED = ("UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE")
+UNUSED = ("UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "")
 OMOD = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
 FULL = np.uint64(0xFFFFFFFF)
 
@@ -61,7 +61,7 @@ class Instance:
         parts = [f"{self.name}{self.encoding} {operands}"]
         if self.sdwa:
             names = ("dst_sel", "dst_unused", "src0_sel", "src1_sel")
-            parts += [f"{name}:{value}" for name, value in zip(names, self.sdwa, strict=False)]
+            parts += [f"{name}:{value}" for name, value in zip(names, self.sdwa, strict=False) if value]
         if self.dpp is not None:
             parts.append(self.dpp.text())
         parts += [f"op_sel:[{','.join(map(str, self.op_sel))}]"] if self.op_sel else []
@@ -173,7 +173,7 @@ def _placed(low: Array, old: Array, selection: str, unused: str) -> Array:
     width, shift = (8, 8 * place) if place < 4 else (16, 16 * (place - 4))
     field_ = np.uint32(((1 << width) - 1) << shift)
     part = low << np.uint32(shift) & field_
-    if unused == "UNUSED_PRESERVE":
+    if unused in ("UNUSED_PRESERVE", ""):  # the assembler's default
         return part | old & ~field_
     if unused == "UNUSED_SEXT":
         above = 32 - shift - width

@@ -99,7 +99,8 @@ template <class T> static T scaled(T x, T denominator, T numerator, u8& flag) {
         return of_denominator ? std::ldexp(x, by) : x;
     }
     if (is_denormal(denominator)) return std::ldexp(x, by);
-    const bool small_reciprocal = is_denormal(T(1) / denominator), small_quotient = is_denormal(numerator / denominator);
+    const T quotient = numerator / denominator;  // one below all denormal numbers is rounded once only if it is scaled as well
+    const bool small_reciprocal = is_denormal(T(1) / denominator), small_quotient = is_denormal(quotient) || quotient == 0;
     if (small_reciprocal && small_quotient) {  // down, so that neither the denominator nor the quotient is lost
         flag = 1;
         return of_denominator ? std::ldexp(x, -by) : x;
