@@ -31,7 +31,7 @@ FN int whole(float x) { return (int)near(x); }
 FN wide whole(double x) { return (wide)nearer(x); }
 FN half halved(float x) { return (half)near(x); }
 FN half sum(half a, half b) { return a + b; }  // each rounds once: the host may keep a chain of them in fp32
-FN half difference(half a, half b) { return a - b; }
+FN half difference(half a, half b) { return hidden(a) - b; }
 FN half product(half a, half b) { return a * b; }
 FN int bits(float x) { return __builtin_bit_cast(int, near(x)); }
 FN wide bits(double x) { return __builtin_bit_cast(wide, nearer(x)); }
@@ -60,6 +60,8 @@ these cases, and no kernel has them.
 What is the same in all lanes (a constant, or computed of such) lies in a scalar register, also where lanes go apart in
 a loop or leave a function early and meet again. All of them then read what the last one wrote, or what another branch
 wrote meanwhile. What is assigned in such a function is hidden.
+
+So is the first number of a difference in fp16: of 0 - x clang-19 makes -x, which is -0 where x is 0.
 
 So are dividends: where clang-19 knows that both numbers have few bits, it divides in fp32. LLVM mended that in 2026:
 
