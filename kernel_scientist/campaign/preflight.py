@@ -127,7 +127,7 @@ def models(params: Params) -> list[str]:
     for blank in [name for name, key in os.environ.items() if name.endswith("API_KEY") and not key.strip()]:
         del os.environ[blank]  # litellm takes an empty key for one
     known: dict[str, str] = {}
-    told = list[str]()
+    warnings = list[str]()
     for name in agent_command.roles(params):
         role = llm.role(name)
         agents = [*role.models, *role.fallbacks]
@@ -137,8 +137,8 @@ def models(params: Params) -> list[str]:
         reasons = [known[one.model_dump_json()] for one in agents]
         if all(reasons):
             raise SetupError(f"llm.{name}: {reasons[0]}")
-        told += [f"llm.{name}: {reason}; others replace it" for reason in dict.fromkeys(filter(None, reasons))]
-    return told
+        warnings += [f"llm.{name}: {reason}; other agents of the role replace it" for reason in dict.fromkeys(filter(None, reasons))]
+    return warnings
 
 
 def _require_replies(folder: Path, campaign: str) -> None:
