@@ -137,7 +137,10 @@ def models(params: Params) -> list[str]:
         reasons = [known[one.model_dump_json()] for one in agents]
         if all(reasons):
             raise SetupError(f"llm.{name}: {reasons[0]}")
-        warnings += [f"llm.{name}: {reason}; other agents of the role replace it" for reason in dict.fromkeys(filter(None, reasons))]
+        warnings += [
+            f"llm.{name}: {reason}; other agents of the role replace it"
+            for reason in dict.fromkeys(filter(None, reasons))
+        ]
     return warnings
 
 
