@@ -161,9 +161,8 @@ class TimeLimit:
         now, before = self.process.usage(), self._before
         none = Scheduled(0.0, 0.0)
         pairs = [(thread, before.threads.get(number, none)) for number, thread in now.threads.items()]
-        return [
-            Scheduled(a.running_s - b.running_s, a.queued_s - b.queued_s) for a, b in pairs
-        ], now.all_s - before.all_s
+        since = [Scheduled(a.running_s - b.running_s, a.queued_s - b.queued_s) for a, b in pairs]
+        return since, now.all_s - before.all_s
 
 
 def _ready_s(thread: Scheduled, all_s: float) -> float:

@@ -17,7 +17,7 @@ from tests.gpu.machine.values import BITS, DTYPE, raw, typed
 WAVES = 8
 SELECTIONS = ("BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD")
 UNUSED = ("UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE", "")
-OMOD = {"mul:2": 2.0, "mul:4": 4.0, "div:2": 0.5}
+OMOD = ("mul:2", "mul:4", "div:2")
 FULL = np.uint64(0xFFFFFFFF)
 
 
